@@ -11,18 +11,17 @@ import argparse
 import difflib
 import json
 import keyword
-import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generated_text import WIDTH, camel, comment, docstring, imported, joined, listing, sentences, words, wrapped
+
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent.parent / "docs/reference/openapi.json"
 COMMAND = "python3 clients/python/generate.py"
-WIDTH = 120
 HEAD = f'''"""{{}}
 
 Generated from docs/reference/openapi.json by `{COMMAND}`; changes belong there.
@@ -40,49 +39,6 @@ Schema = dict[str, Any]
 
 class Unknown(Exception):
     """Something in the document that this program does not know."""
-
-
-def sentences(*texts: str | None) -> list[str]:
-    """Each text as a paragraph that ends with a full stop."""
-    found = [" ".join(text.split()) for text in texts if text]
-    return [text if text.endswith((".", ":", "?")) else f"{text}." for text in found]
-
-
-def docstring(paragraphs: list[str], indent: str) -> list[str]:
-    """A docstring that is as long as it has to be."""
-    width = WIDTH - len(indent)
-    if len(paragraphs) == 1 and len(paragraphs[0]) + 6 <= width:
-        return [f'{indent}"""{paragraphs[0]}"""']
-    lines: list[str] = []
-    previous = ""
-    for paragraph in ['"""' + paragraphs[0], *paragraphs[1:]]:
-        is_listed, was_listed = paragraph.startswith("`"), previous.startswith("`")
-        hang = "    " if is_listed else ""
-        found = textwrap.wrap(paragraph, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
-        lines += [""] * (bool(lines) and not (is_listed and was_listed)) + [indent + line for line in found]
-        previous = paragraph
-    return [*lines, f'{indent}"""']
-
-
-def comment(text: str | None, indent: str) -> list[str]:
-    lines = textwrap.wrap(" ".join((text or "").split()), WIDTH - len(indent) - 2, break_long_words=False)
-    return [f"{indent}# {line}" for line in lines]
-
-
-def camel(text: str) -> str:
-    return "".join(part.capitalize() for part in text.replace("-", "_").split("_"))
-
-
-def wrapped(part: str, indent: str) -> Iterator[str]:
-    """An argument on a line, or a dictionary with a line for each member."""
-    if len(indent + part) < WIDTH:
-        yield f"{indent}{part},"
-        return
-    opening, members = part.removesuffix("}").split("{", 1)
-    yield f"{indent}{opening}{{"
-    for member in members.split(", "):
-        yield f"{indent}    {member},"
-    yield f"{indent}}},"
 
 
 class Models:
@@ -145,7 +101,8 @@ class Models:
             return self.define(schema["$ref"].removeprefix(REFERENCE))
         if "const" in schema or "enum" in schema:
             values = schema.get("enum", [schema.get("const")])
-            return f"Literal[{', '.join(json.dumps(value) for value in values)}]"
+            words = [json.dumps(value) if isinstance(value, str) else repr(value) for value in values]
+            return f"Literal[{', '.join(words)}]"
         for choice in ("anyOf", "oneOf"):
             if choice in schema:
                 return " | ".join(self.type_of(part, name, sent=sent) for part in schema[choice])
@@ -160,6 +117,8 @@ class Models:
         if kind != "object":
             return PLAIN[kind]
         if "properties" in schema:
+            if name in self.schemas:
+                raise Unknown(f"a member would need the name {name}, which is taken")
             self.texts[name] = self.typed_dict(name, schema)
             return name
         inner = self.type_of(schema.get("additionalProperties", {}), name, sent=sent)
@@ -177,7 +136,13 @@ class Parameter:
     description: str | None
 
     @property
+    def is_nullable(self) -> bool:
+        return "None" in self.kind.split(" | ")
+
+    @property
     def declared(self) -> str:
+        if self.is_nullable and not self.required:
+            return f"{self.name}: {self.kind} | Absent = ABSENT"
         return f"{self.name}: {self.kind}" if self.required else f"{self.name}: {self.kind} | None = None"
 
 
@@ -211,7 +176,7 @@ class Operation:
         if place == "header" and name in {"Idempotency-Key", "If-Match"}:
             self.headers.add(name)
         elif place in {"path", "query"}:
-            kind = self.models.type_of(found["schema"], camel(name))
+            kind = self.models.type_of(found["schema"], camel(self.name) + camel(name), sent=True)
             required = found.get("required", False)
             parameter = Parameter(argument(name), name, kind, required, found.get("description"))
             (self.in_path if place == "path" else self.in_query).append(parameter)
@@ -219,13 +184,13 @@ class Operation:
             raise Unknown(f"{self.name} has the parameter {name} in {place}")
 
     def read_body(self, body: Schema) -> None:
+        if "application/json" not in body["content"]:
+            raise Unknown(f"{self.name} takes a body that is not JSON")
         schema = self.models.schema_of(body["content"]["application/json"]["schema"])
         if schema.get("additionalProperties") is not False:
             raise Unknown(f"{self.name} takes members that are not described")
         for name, inner in sorted(schema["properties"].items()):
             kind = self.models.type_of(inner, camel(self.name) + camel(name), sent=True)
-            if "None" in kind:
-                raise Unknown(f"{self.name} takes null for {name}, which is not told from an absent member")
             required = name in schema.get("required", ())
             self.in_body.append(Parameter(argument(name), name, kind, required, inner.get("description")))
 
@@ -296,10 +261,12 @@ class Operation:
         for name, members in (("query", self.in_query), ("body", self.in_body)):
             if members:
                 parts.append(f"{name}={{" + ", ".join(f'"{one.sent_as}": {one.name}' for one in members) + "}")
+        if nullable := [f'"{one.sent_as}"' for one in self.in_body if one.is_nullable]:
+            parts.append(f"nullable=frozenset({{{', '.join(nullable)}}})")
         if "If-Match" in self.headers:
             parts.append("if_match=if_match")
         if "Idempotency-Key" in self.headers:
-            parts.append("key=idempotency_key or new_key()")
+            parts.append("key=key_of(idempotency_key)")
         if not self.description.get("security"):
             parts.append("is_open=True")
         return parts
@@ -373,31 +340,21 @@ def generated(document: Schema) -> dict[str, str]:
         classes += ["\n".join(one.write(is_async)) for one in operations]
     models.define("Problem")
     body = "\n\n\n".join([*models.texts.values(), listing(models.texts)])
-    used = set(re.findall(r"\w+", " ".join(kind for one in operations for kind in one.kinds())))
-    names = sorted(used & models.texts.keys())
+    names = words(" ".join(kind for one in operations for kind in one.kinds())) & models.texts.keys()
+    written = joined(classes)
+    from_asks = {"Ask", "Asks", "AsyncAsks", "Pages", "ABSENT", "Absent", "key_of", "segment", "segments"}
     return {
         "pilot_client/models.py": HEAD.format("What the service answers, as types.")
-        + f"\nfrom typing import Any, Literal, NotRequired, TypeAlias, TypedDict\n\n{body}\n",
+        + f"\n{imported('typing', {'Any', 'Literal', 'NotRequired', 'TypeAlias', 'TypedDict'}, body)}\n{body}\n",
         "pilot_client/operations.py": HEAD.format("One method for each operation of the API, blocking and not.")
-        + "\nfrom collections.abc import AsyncIterator, Iterator, Mapping\nfrom typing import Any, cast\n\n"
-        + "from pilot_client.asks import Ask, Asks, AsyncAsks, Pages, new_key, segment, segments\n"
-        + "from pilot_client.models import (\n"
-        + "".join(f"    {name},\n" for name in names)
-        + ")\n\n\n"
-        + joined(classes),
+        + "\n"
+        + imported("collections.abc", {"AsyncIterator", "Iterator", "Mapping", "Sequence"}, written)
+        + imported("typing", {"Any", "Literal", "cast"}, written)
+        + "\n"
+        + imported("pilot_client.asks", from_asks, written)
+        + imported("pilot_client.models", names, written)
+        + f"\n\n{written}",
     }
-
-
-def joined(classes: list[str]) -> str:
-    """Two lines before a class, one before a method."""
-    text = classes[0]
-    for part in classes[1:]:
-        text += ("\n\n\n" if part.startswith("class ") else "\n\n") + part
-    return text + "\n"
-
-
-def listing(names: dict[str, str]) -> str:
-    return "\n".join(["__all__ = [", *(f'    "{name}",' for name in sorted(names)), "]"])
 
 
 def main() -> int:

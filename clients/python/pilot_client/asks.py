@@ -1,15 +1,30 @@
 """A request, described but not yet sent, and what the generated operations need to describe it."""
 
+import enum
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from pilot_client.errors import PilotError
+
+_KEY = re.compile("[!-~]{1,255}")
+
+
+class Absent(enum.Enum):
+    """Where null means something, this is what was not given."""
+
+    ABSENT = "absent"
+
+
+ABSENT = Absent.ABSENT
+
 
 @dataclass(frozen=True)
 class Ask:
-    """One request. Members of the query and the body that are None are left out."""
+    """One request. Members of the query and the body that are None are left out, unless they may be null."""
 
     operation: str
     method: str
@@ -18,6 +33,7 @@ class Ask:
     accept: str = "application/json"
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    nullable: frozenset[str] = frozenset()
     if_match: int | None = None
     key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -32,14 +48,15 @@ class Ask:
     @property
     def target(self) -> str:
         """Path and query."""
-        given = {name: value for name, value in self.query.items() if value is not None}
-        return f"{self.path}?{urlencode(given)}" if given else self.path
+        given = {name: _queried(value) for name, value in self.query.items() if value is not None}
+        return f"{self.path}?{urlencode(given, doseq=True)}" if given else self.path
 
     def json(self) -> dict[str, Any] | None:
         """The body to send."""
         if self.body is None:
             return None
-        return {name: value for name, value in self.body.items() if value is not None}
+        absent = {name: ABSENT if name in self.nullable else None for name in self.body}
+        return {name: value for name, value in self.body.items() if value is not absent[name]}
 
     def header_fields(self) -> dict[str, str]:
         """Everything but the token."""
@@ -92,13 +109,27 @@ class Pages:
 
     def turn(self, following: str | None) -> None:
         """Goes on to the page with this cursor. One that leads to itself would never end."""
-        self.has_more = following is not None and following != self.cursor
-        self.cursor = following
+        if following is not None and following == self.cursor:
+            raise PilotError("the service answered a page that leads to itself; begin again with the first page")
+        self.has_more, self.cursor = following is not None, following
 
 
 def new_key() -> str:
     """An idempotency key that nobody has used."""
     return secrets.token_hex(16)
+
+
+def key_of(given: str | None) -> str:
+    """The key of one call: it stays the same however often the call is sent."""
+    if given is None:
+        return new_key()
+    if not _KEY.fullmatch(given):
+        raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
+    return given
+
+
+def _queried(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def segment(value: str) -> str:

@@ -4,9 +4,9 @@ import asyncio
 import inspect
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar, cast
+from typing import IO, Any, Self, TypeVar, Unpack, cast
 
 import httpx
 
@@ -27,9 +27,10 @@ from pilot_client.exchange import (
     exchange,
     json_of,
 )
+from pilot_client.facade import ItemFilters
 from pilot_client.models import Documents, Item, ItemSummary, Transition, WholeItem
 from pilot_client.operations import AsyncOperations
-from pilot_client.token import AsyncTokenSource, Token, TokenError
+from pilot_client.token import AsyncTokenSource, Token
 from pilot_client.waiting import Deadline, Target, Wait
 from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, reply_of, too_large, why
 
@@ -60,8 +61,14 @@ class AsyncPilot(AsyncOperations):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._settings = Settings.made(url, token, token_file, insecure_http, timeout)
-        self._uses_certificate = client_cert is not None
+        self._settings = Settings.made(
+            url,
+            token=token,
+            token_file=token_file,
+            client_cert=client_cert,
+            insecure_http=insecure_http,
+            timeout=timeout,
+        )
         self._clock, self._sleep = clock, sleep
         # Nothing of the environment, such as a proxy, decides where the token is sent.
         self._http = httpx.AsyncClient(
@@ -98,7 +105,7 @@ class AsyncPilot(AsyncOperations):
 
     async def act(
         self,
-        item: str | Item | WholeItem,
+        item: str | Item | ItemSummary | WholeItem,
         action: str,
         *,
         digest: str | None = None,
@@ -109,13 +116,15 @@ class AsyncPilot(AsyncOperations):
     ) -> Transition:
         """Takes an action on an item.
 
-        A decision (approve, clear, start, …) needs `digest`: the `content_digest` of what was shown to the person who decides.
-        Without it, `DigestRequired` is raised and nothing is sent.
+        A decision (approve, clear, start, …) needs `digest`: the `content_digest` of what was shown to the person who
+        decides. Without it, `DigestRequired` is raised and nothing is sent.
         """
         body = {"action": action, "content_digest": digest, "comment": comment, "inputs": inputs}
         return await self._run(facade.act(item, body, key, if_match))
 
-    async def wait(self, item: str | Item | WholeItem, for_: Target, *, timeout: float | None = None) -> WholeItem:
+    async def wait(
+        self, item: str | Item | ItemSummary | WholeItem, for_: Target, *, timeout: float | None = None
+    ) -> WholeItem:
         """The item, as soon as it has come so far: `decided`, `cleared`, `started` or `closed`.
 
         Only a state that lasts counts, judged by the item's own definition. Follows the feed, waits out interruptions
@@ -125,7 +134,9 @@ class AsyncPilot(AsyncOperations):
         deadline = Deadline(self._clock, None if timeout is None else self._clock() + timeout)
         return await self._run(Wait(facade.id_of(item), for_, deadline).flow())
 
-    async def events(self, from_: int | None = None, *, patience: float | None = 300.0) -> AsyncIterator[EntryEvent]:
+    async def events(
+        self, from_: int | None = None, *, patience: float | None = 300.0
+    ) -> AsyncGenerator[EntryEvent, None]:
         """The ledger's entries as they are written, from index `from_` on, or only those to come.
 
         Interruptions are waited out: nothing is lost or repeated. Raises `Unavailable` when the service could not be
@@ -159,11 +170,11 @@ class AsyncPilot(AsyncOperations):
             facade.download(Ask("get_evidence", "GET", "/v1/evidence", accept="application/zip", query=query), file)
         )
 
-    def items(self, **filters: Any) -> AsyncIterator[Item]:
+    def items(self, **filters: Unpack[ItemFilters]) -> AsyncIterator[Item]:
         """All items that `list_items` would list, with their payloads, page after page."""
         return cast("AsyncIterator[Item]", self.iter_items(**filters, view="full"))
 
-    def item_summaries(self, **filters: Any) -> AsyncIterator[ItemSummary]:
+    def item_summaries(self, **filters: Unpack[ItemFilters]) -> AsyncIterator[ItemSummary]:
         """The same without payloads."""
         return cast("AsyncIterator[ItemSummary]", self.iter_items(**filters, view="summary"))
 
@@ -217,15 +228,11 @@ class _Driver:
             self._open = None
 
     async def _token(self, ask: Ask) -> Token | None:
-        if ask.is_open:
+        source = self._pilot._settings.source
+        if ask.is_open or source is None:
             return None
-        try:
-            found = self._pilot._settings.source()
-            return Token(await found if inspect.isawaitable(found) else found)
-        except TokenError:
-            if self._pilot._uses_certificate:
-                return None
-            raise
+        found = source()
+        return Token(await found if inspect.isawaitable(found) else found)
 
     async def _send(self, ask: Ask, seconds: float | None) -> Outcome:
         token = await self._token(ask)

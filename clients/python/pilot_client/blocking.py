@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar, cast
+from typing import IO, Any, Self, TypeVar, Unpack, cast
 
 import httpx
 
@@ -25,9 +25,10 @@ from pilot_client.exchange import (
     exchange,
     json_of,
 )
+from pilot_client.facade import ItemFilters
 from pilot_client.models import Documents, Item, ItemSummary, Transition, WholeItem
 from pilot_client.operations import Operations
-from pilot_client.token import Token, TokenError, TokenSource
+from pilot_client.token import Token, TokenSource
 from pilot_client.waiting import Deadline, Target, Wait
 from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, reply_of, too_large, why
 
@@ -58,8 +59,14 @@ class Pilot(Operations):
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._settings = Settings.made(url, token, token_file, insecure_http, timeout)
-        self._uses_certificate = client_cert is not None
+        self._settings = Settings.made(
+            url,
+            token=token,
+            token_file=token_file,
+            client_cert=client_cert,
+            insecure_http=insecure_http,
+            timeout=timeout,
+        )
         self._clock, self._sleep = clock, sleep
         # Nothing of the environment, such as a proxy, decides where the token is sent.
         self._http = httpx.Client(
@@ -96,7 +103,7 @@ class Pilot(Operations):
 
     def act(
         self,
-        item: str | Item | WholeItem,
+        item: str | Item | ItemSummary | WholeItem,
         action: str,
         *,
         digest: str | None = None,
@@ -107,13 +114,15 @@ class Pilot(Operations):
     ) -> Transition:
         """Takes an action on an item.
 
-        A decision (approve, clear, start, …) needs `digest`: the `content_digest` of what was shown to the person who decides.
-        Without it, `DigestRequired` is raised and nothing is sent.
+        A decision (approve, clear, start, …) needs `digest`: the `content_digest` of what was shown to the person who
+        decides. Without it, `DigestRequired` is raised and nothing is sent.
         """
         body = {"action": action, "content_digest": digest, "comment": comment, "inputs": inputs}
         return self._run(facade.act(item, body, key, if_match))
 
-    def wait(self, item: str | Item | WholeItem, for_: Target, *, timeout: float | None = None) -> WholeItem:
+    def wait(
+        self, item: str | Item | ItemSummary | WholeItem, for_: Target, *, timeout: float | None = None
+    ) -> WholeItem:
         """The item, as soon as it has come so far: `decided`, `cleared`, `started` or `closed`.
 
         Only a state that lasts counts, judged by the item's own definition. Follows the feed, waits out interruptions
@@ -123,7 +132,7 @@ class Pilot(Operations):
         deadline = Deadline(self._clock, None if timeout is None else self._clock() + timeout)
         return self._run(Wait(facade.id_of(item), for_, deadline).flow())
 
-    def events(self, from_: int | None = None, *, patience: float | None = 300.0) -> Iterator[EntryEvent]:
+    def events(self, from_: int | None = None, *, patience: float | None = 300.0) -> Generator[EntryEvent, None, None]:
         """The ledger's entries as they are written, from index `from_` on, or only those to come.
 
         Interruptions are waited out: nothing is lost or repeated. Raises `Unavailable` when the service could not be
@@ -157,11 +166,11 @@ class Pilot(Operations):
             facade.download(Ask("get_evidence", "GET", "/v1/evidence", accept="application/zip", query=query), file)
         )
 
-    def items(self, **filters: Any) -> Iterator[Item]:
+    def items(self, **filters: Unpack[ItemFilters]) -> Iterator[Item]:
         """All items that `list_items` would list, with their payloads, page after page."""
         return cast("Iterator[Item]", self.iter_items(**filters, view="full"))
 
-    def item_summaries(self, **filters: Any) -> Iterator[ItemSummary]:
+    def item_summaries(self, **filters: Unpack[ItemFilters]) -> Iterator[ItemSummary]:
         """The same without payloads."""
         return cast("Iterator[ItemSummary]", self.iter_items(**filters, view="summary"))
 
@@ -215,14 +224,8 @@ class _Driver:
             self._open = None
 
     def _token(self, ask: Ask) -> Token | None:
-        if ask.is_open:
-            return None
-        try:
-            return Token(self._pilot._settings.source())
-        except TokenError:
-            if self._pilot._uses_certificate:
-                return None
-            raise
+        source = self._pilot._settings.source
+        return None if ask.is_open or source is None else Token(source())
 
     def _send(self, ask: Ask, seconds: float | None) -> Outcome:
         token = self._token(ask)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, cast
+from typing import IO, Any, TypedDict, cast
 
-from pilot_client.asks import Ask, new_key, segment
+from pilot_client.asks import Ask, key_of, segment
 from pilot_client.cloud_events import EntryEvent, event_of
 from pilot_client.errors import DigestRequired, PilotError
 from pilot_client.exchange import TRIES_MAX, Flow, Open, Read, Step, exchange, failure, json_of, settled
 from pilot_client.feed import Arrived, Beat, NoFeed, Opened, follow
-from pilot_client.models import Item, Transition, WholeItem, Workflow
+from pilot_client.models import Item, ItemSummary, Me, Sort, Transition, WholeItem, Workflow
 from pilot_client.waiting import Deadline, definition_of, newest
 
 ITEMS = "/v1/items"
@@ -17,7 +17,20 @@ DOWNLOAD_SECONDS = 60.0
 """How long the next part of a bundle may take."""
 
 
-def id_of(item: str | Mapping[str, Any] | Item) -> str:
+class ItemFilters(TypedDict, total=False):
+    """What `items` and `item_summaries` can be narrowed down by; `list_items` says what each means."""
+
+    state: str | None
+    workflow: str | None
+    created_by: str | None
+    waiting_for: Me | None
+    risk: str | None
+    q: str | None
+    sort: Sort | None
+    limit: int | None
+
+
+def id_of(item: str | Item | ItemSummary | WholeItem) -> str:
     """An item's id, of the item itself or as it is."""
     if isinstance(item, str):
         return item
@@ -29,7 +42,7 @@ def id_of(item: str | Mapping[str, Any] | Item) -> str:
 
 def propose(workflow: str, title: str, payload: Mapping[str, Any], key: str | None, submit: bool) -> Flow[WholeItem]:
     """Creates an item and submits it. With a key it can be repeated: an item that is already there is used again."""
-    key = key or new_key()
+    key = key_of(key)
     body = {"workflow": workflow, "title": title, "payload": payload}
     ask = Ask("create_item", "POST", ITEMS, body=body, key=key)
     item = cast("WholeItem", json_of(ask, (yield from exchange(ask))))
@@ -56,7 +69,7 @@ def move(item: str, body: Mapping[str, Any], key: str, if_match: int | None) -> 
 
 
 def act(
-    item: str | Mapping[str, Any] | Item,
+    item: str | Item | ItemSummary | WholeItem,
     body: Mapping[str, Any],
     key: str | None,
     if_match: int | None,
@@ -70,7 +83,7 @@ def act(
                 "the person who decides, and not one that was loaded afterwards",
                 operation="act",
             )
-    return (yield from move(id_of(item), body, key or new_key(), if_match))
+    return (yield from move(id_of(item), body, key_of(key), if_match))
 
 
 def _is_decision(definition: Workflow, action: str, state: str) -> bool:

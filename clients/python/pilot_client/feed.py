@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from pilot_client.asks import Ask
-from pilot_client.errors import PilotError
+from pilot_client.errors import Invalid, PilotError
 from pilot_client.exchange import Close, Lost, Open, Outcome, Pause, Read, Reply, Step, failure
 from pilot_client.models import Entry
 
@@ -119,7 +119,7 @@ class NoFeed:
 Following: TypeAlias = Generator[Step | Opened | Arrived | Beat | NoFeed, Any, None]
 
 
-class PastTheEnd(PilotError):
+class PastTheEnd(Invalid):
     """The ledger does not have the entry after which the feed was to go on."""
 
 

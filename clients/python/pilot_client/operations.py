@@ -6,7 +6,7 @@ Generated from docs/reference/openapi.json by `python3 clients/python/generate.p
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, cast
 
-from pilot_client.asks import Ask, Asks, AsyncAsks, Pages, new_key, segment, segments
+from pilot_client.asks import Ask, Asks, AsyncAsks, Pages, key_of, segment, segments
 from pilot_client.models import (
     Actors,
     ConsoleSettings,
@@ -66,7 +66,7 @@ class Operations(Asks):
             f"/v1/items/{segment(id)}/comments",
             accept="application/json",
             body={"text": text},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("Transition", self._json(ask))
 
@@ -91,7 +91,7 @@ class Operations(Asks):
             "/v1/items",
             accept="application/json",
             body={"payload": payload, "title": title, "workflow": workflow},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("WholeItem", self._json(ask))
 
@@ -387,7 +387,7 @@ class Operations(Asks):
             f"/v1/items/{segment(id)}/permit-token",
             accept="application/json",
             body={"audience": audience, "expires_in_s": expires_in_s},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("PermitToken", self._json(ask))
 
@@ -616,7 +616,7 @@ class Operations(Asks):
             f"/v1/credentials/{segment(id)}/revocation",
             accept="application/json",
             body={"comment": comment},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("Revocation", self._json(ask))
 
@@ -646,7 +646,7 @@ class Operations(Asks):
             accept="application/json",
             body={"action": action, "comment": comment, "content_digest": content_digest, "inputs": inputs},
             if_match=if_match,
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("Transition", self._json(ask))
 
@@ -667,7 +667,7 @@ class AsyncOperations(AsyncAsks):
             f"/v1/items/{segment(id)}/comments",
             accept="application/json",
             body={"text": text},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("Transition", await self._json(ask))
 
@@ -692,7 +692,7 @@ class AsyncOperations(AsyncAsks):
             "/v1/items",
             accept="application/json",
             body={"payload": payload, "title": title, "workflow": workflow},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("WholeItem", await self._json(ask))
 
@@ -994,7 +994,7 @@ class AsyncOperations(AsyncAsks):
             f"/v1/items/{segment(id)}/permit-token",
             accept="application/json",
             body={"audience": audience, "expires_in_s": expires_in_s},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("PermitToken", await self._json(ask))
 
@@ -1226,7 +1226,7 @@ class AsyncOperations(AsyncAsks):
             f"/v1/credentials/{segment(id)}/revocation",
             accept="application/json",
             body={"comment": comment},
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("Revocation", await self._json(ask))
 
@@ -1256,6 +1256,6 @@ class AsyncOperations(AsyncAsks):
             accept="application/json",
             body={"action": action, "comment": comment, "content_digest": content_digest, "inputs": inputs},
             if_match=if_match,
-            key=idempotency_key or new_key(),
+            key=key_of(idempotency_key),
         )
         return cast("Transition", await self._json(ask))

@@ -64,14 +64,16 @@ def from_environment() -> str:
     return found
 
 
-def chosen(token: AsyncTokenSource | None, token_file: str | os.PathLike[str] | None) -> AsyncTokenSource:
-    """The source to ask before each request."""
+def chosen(
+    token: AsyncTokenSource | None, token_file: str | os.PathLike[str] | None, *, has_certificate: bool
+) -> AsyncTokenSource | None:
+    """The source to ask before each request. None if a certificate says who is calling."""
     if token is not None and token_file is not None:
         raise TokenError("give `token` or `token_file`, not both")
     if token_file is not None:
         return from_file(token_file)
     if token is None:
-        return from_environment
+        return None if has_certificate and ENVIRONMENT not in os.environ else from_environment
     if not callable(token):
         raise TokenError("`token` is a function that returns the token, so that none is kept or printed by accident")
     return token

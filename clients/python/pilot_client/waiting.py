@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 from pilot_client.asks import Ask, Pages, segment
 from pilot_client.errors import NoLongerPossible, NotYet, PilotError, RateLimited, Unavailable
-from pilot_client.exchange import Close, Flow, Pause, exchange, json_of
+from pilot_client.exchange import RETRY_AFTER_MAX, Close, Flow, Pause, exchange, json_of
 from pilot_client.feed import SILENCE_MAX, Arrived, Beat, NoFeed, Opened, PastTheEnd, follow
 from pilot_client.models import Transitions, WholeItem, Workflow, WorkflowRule
 
@@ -154,7 +154,7 @@ class Wait:
             return (yield from self._look())
         except (Unavailable, RateLimited) as error:
             self.lost = error
-            yield Pause(self.deadline.of(PAUSE))
+            yield Pause(self.deadline.of(_patience(error)))
             return "not_yet"
 
     def _look(self) -> Flow[Standing]:
@@ -186,11 +186,16 @@ class Wait:
                 self.lost = error
                 if self.deadline.is_over:
                     return None
-                yield Pause(self.deadline.of(PAUSE))
+                yield Pause(self.deadline.of(_patience(error)))
 
     def _get(self, ask: Ask) -> Flow[object]:
         reply = yield from exchange(ask, tries=1, timeout=self.deadline.of(LOOK_SECONDS_MAX))
         return json_of(ask, reply)
+
+
+def _patience(error: PilotError) -> float:
+    """As long as the service asks for, within reason."""
+    return min(max(PAUSE, error.retry_after or 0.0), RETRY_AFTER_MAX)
 
 
 def definition_of(item: WholeItem, *, tries: int, timeout: float | None = None) -> Flow[Workflow]:

@@ -29,21 +29,23 @@ class Settings:
     """Where, as whom and how patiently."""
 
     base: httpx.URL
-    source: AsyncTokenSource
+    source: AsyncTokenSource | None
     seconds: float
 
     @staticmethod
     def made(
         url: str | None,
+        *,
         token: AsyncTokenSource | None,
         token_file: str | os.PathLike[str] | None,
+        client_cert: tuple[str, str] | None,
         insecure_http: bool,
         timeout: float,
     ) -> "Settings":
         if not 0 < timeout <= 3600:
             raise ValueError("timeout is a number of seconds above 0 and up to 3600")
         base = address.chosen(url, insecure_http=insecure_http)
-        return Settings(base, chosen_token(token, token_file), timeout)
+        return Settings(base, chosen_token(token, token_file, has_certificate=client_cert is not None), timeout)
 
     @property
     def origin(self) -> str:

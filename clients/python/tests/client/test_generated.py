@@ -12,6 +12,8 @@ sys.path.insert(0, str(PACKAGE))
 
 import generate
 from pilot_client import AsyncPilot, Pilot, models, operations
+from pilot_client.asks import ABSENT, Ask
+from pilot_client.facade import ItemFilters
 
 DOCUMENT = json.loads(generate.DOCUMENT.read_text())
 
@@ -65,15 +67,27 @@ class Generated(unittest.TestCase):
         change = lambda document: document["paths"]["/v1/items"]["post"]["parameters"].append(parameter)  # noqa: E731
         self.check_refused(change, "create_item has the parameter X-New in header")
 
-    def test_a_request_that_takes_anything_or_null_stops_it(self):
+    def test_a_request_that_takes_anything_stops_it(self):
         def open_up(document):
             del document["components"]["schemas"]["NewItem"]["additionalProperties"]
 
-        def allow_null(document):
-            document["components"]["schemas"]["NewItem"]["properties"]["title"]["type"] = ["string", "null"]
-
         self.check_refused(open_up, "not described")
-        self.check_refused(allow_null, "takes null for title")
+
+    def test_null_is_told_from_what_was_not_given_where_the_api_does(self):
+        document = copy.deepcopy(DOCUMENT)
+        members = document["components"]["schemas"]["ItemPatch"]["properties"]
+        members["labels"] = {"type": ["array", "null"], "items": {"type": "string"}}
+        text = generate.generated(document)["pilot_client/operations.py"]
+        self.assertIn("labels: Sequence[str] | None | Absent = ABSENT", text)
+        self.assertIn('nullable=frozenset({"labels"})', text)
+        self.assertRegex(text, r"from collections.abc import .*Sequence")
+        compile(text, "operations.py", "exec")
+        ask = Ask("o", "PATCH", "/", body={"a": None, "b": None, "c": ABSENT}, nullable=frozenset({"b", "c"}))
+        self.assertEqual(ask.json(), {"b": None})
+
+    def test_filters_are_those_of_the_list(self):
+        parameters = inspect.signature(operations.Operations.iter_items).parameters.keys()
+        self.assertEqual(set(ItemFilters.__annotations__), parameters - {"self", "view"})
 
     def test_a_new_operation_with_new_members_gets_a_method(self):
         document = copy.deepcopy(DOCUMENT)

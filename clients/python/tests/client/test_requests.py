@@ -85,6 +85,14 @@ class Repetition(unittest.TestCase):
             self.assertIn("not known whether this was recorded", str(run.error))
             self.assertIn("idempotency_key='mine'", str(run.error))
 
+    def test_a_key_that_cannot_be_sent_is_refused_here(self):
+        for wrong in ("", "a b", "x\r\ny: z", "x" * 256, "ä"):
+            for run in both(
+                lambda _: [], lambda p, wrong=wrong: p.create_item(workflow="w", title="t", idempotency_key=wrong)
+            ):
+                self.assertIsInstance(run.error, ValueError)
+                self.assertEqual(run.requests, [])
+
     def test_an_edit_has_no_key_and_is_never_repeated(self):
         run = self.check([LOST], lambda p: p.edit_item(ITEM, title="t"), 1, [])
         self.assertIn("load the item again", str(run.error))
@@ -229,9 +237,10 @@ class Lists(unittest.TestCase):
             self.assertEqual(cursors, [None, "c1", "c2"])
             self.assertEqual({request.url.params["state"] for request in run.requests}, {"draft"})
 
-    def test_a_cursor_that_leads_to_itself_ends(self):
+    def test_a_cursor_that_leads_to_itself_is_an_error(self):
         for run in both(lambda _: lambda _: ok({"history": [{}], "next": "same"}), lambda p: p.iter_history(ITEM)):
             self.assertEqual(len(run.requests), 2)
+            self.assertIn("leads to itself", str(run.error))
 
 
 DEFINITION = {

@@ -88,8 +88,16 @@ class Sources(unittest.TestCase):
         ):
             for run in both(lambda _: [], lambda p: p.get_session(), token=lambda wrong=wrong: wrong):
                 self.assertIsInstance(run.error, TokenError)
-                self.assertNotIn(str(wrong), "".join(traceback.format_exception(run.error)))
+                self.assertTrue(wrong is None or str(wrong) not in "".join(traceback.format_exception(run.error)))
                 self.assertEqual(run.requests, [])
+
+    def test_with_a_certificate_there_may_be_no_token_but_a_wrong_one_is_still_refused(self):
+        pair = {"client_cert": ("cert.pem", "key.pem")}
+        with unittest.mock.patch.dict(os.environ, clear=True):
+            for run in both(lambda _: [ok(SESSION)], lambda p: p.get_session(), token=None, **pair):
+                self.assertEqual(authorization(run), [None])
+        for run in both(lambda _: [], lambda p: p.get_session(), token=lambda: "short", **pair):
+            self.assertIsInstance(run.error, TokenError)
 
     def test_no_token_is_sent_to_what_anyone_may_ask(self):
         for run in both(lambda _: [ok({"status": "ok"})], lambda p: p.get_health(), token=None):

@@ -174,6 +174,11 @@ class Waiting(unittest.TestCase):
         for run in wait([gone], [gone] * 99, timeout=30):
             self.assertIsInstance(run.error, Unavailable)
 
+    def test_a_service_that_asks_for_patience_gets_it(self):
+        busy = problem(429, "rate_limited", retry_after="7")
+        for run in wait([busy, "cleared"], [feed(ABOUT)]):
+            self.assertEqual((run.result["state"], run.clock.pauses), ("cleared", [7]))
+
     def test_a_refusal_is_not_waited_out(self):
         for run in wait([problem(403, "role_forbidden")], []):
             self.assertIsInstance(run.error, Forbidden)
