@@ -1,6 +1,7 @@
 """The live feed of the ledger (server-sent events): how it is read, and opened again after an interruption."""
 
 import json
+import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -16,7 +17,7 @@ EVENT_BYTES_MAX = 1024 * 1024
 """No entry is nearly as long."""
 PAUSE = 0.25
 PAUSE_MAX = 5.0
-_LF, _CR = 10, 13
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,14 @@ class Decoder:
 
     def feed(self, piece: bytes) -> Iterator[ServerEvent]:
         """The events that end in this piece."""
-        start = 0
-        for at, byte in enumerate(piece):
-            if byte not in (_LF, _CR):
-                self._skips_lf = False
-                continue
-            if byte == _LF and self._skips_lf:
-                # The second half of a line's end.
-                self._skips_lf, start = False, at + 1
-                continue
-            self._skips_lf = byte == _CR
-            self._grow(piece[start:at])
-            start = at + 1
+        if not piece:
+            return
+        # The second half of a line's end, whose first half ended the last piece.
+        start = 1 if self._skips_lf and piece.startswith(b"\n") else 0
+        self._skips_lf = piece.endswith(b"\r")
+        for end in _LINE_END.finditer(piece, start):
+            self._grow(piece[start : end.start()])
+            start = end.end()
             event = self._end_line()
             if event is not None:
                 yield event

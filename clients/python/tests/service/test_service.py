@@ -27,6 +27,7 @@ from pilot_client import (
     Unauthorized,
 )
 from pilot_client.asks import new_key
+from pilot_client.waiting import judge
 
 SECONDS = 60
 WORKFLOW = "controlled-operation"
@@ -125,6 +126,20 @@ class Blocking(Service):
             waiting = threads.submit(ana.wait, item, "cleared", timeout=SECONDS)
             ben.act(item, "reject", comment="not today")
             self.assertIsInstance(waiting.exception(SECONDS), NoLongerPossible)
+
+    def test_how_far_an_item_has_come_is_judged_as_the_terminal_does(self):
+        source = (PACKAGE.parents[1] / "crates/pilot/src/cmd/item/target.rs").read_text()
+        source = re.sub(r"^ +", "", source, flags=re.M)
+        names = {"reached": "reached", "not_yet": "not yet", "never": "never"}
+        for workflow, target in ((WORKFLOW, "decided"), (WORKFLOW, "cleared"), ("emergency-operation", "decided")):
+            definition = self.client("ana").get_workflow(workflow)
+            lines = []
+            for one in definition["states"]:
+                verdicts = [
+                    judge(definition, target, one["name"], held=False, has_started=started) for started in (False, True)
+                ]
+                lines.append(f"{one['name']}: {names[verdicts[0]]} / {names[verdicts[1]]}")
+            self.assertIn("\n".join(lines) + "\n", source, f"{workflow}, {target}")
 
     def test_every_kind_of_answer_is_read(self):
         ada = self.client("ada")
