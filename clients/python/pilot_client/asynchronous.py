@@ -32,7 +32,7 @@ from pilot_client.models import Documents, Item, ItemSummary, Transition, WholeI
 from pilot_client.operations import AsyncOperations
 from pilot_client.token import AsyncTokenSource, Token
 from pilot_client.waiting import Deadline, Target, Wait
-from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, reply_of, too_large, why
+from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, lost, reply_of, too_large
 
 T = TypeVar("T")
 
@@ -244,7 +244,7 @@ class _Driver:
             finally:
                 await response.aclose()
         except (httpx.TransportError, httpx.DecodingError) as error:
-            return Lost(why(error))
+            return lost(error)
 
     async def _start(self, ask: Ask, seconds: float) -> Outcome:
         await self.close()
@@ -259,14 +259,14 @@ class _Driver:
             return reply_of(response, await self._whole(response), token)
         except (httpx.TransportError, httpx.DecodingError) as error:
             await self.close()
-            return Lost(why(error))
+            return lost(error)
 
     async def _read(self) -> bytes | Lost:
         try:
             return b"" if self._pieces is None else await anext(self._pieces, b"")
         except (httpx.TransportError, httpx.DecodingError) as error:
             await self.close()
-            return Lost(why(error))
+            return lost(error)
 
     @staticmethod
     async def _whole(response: httpx.Response) -> bytes:

@@ -30,7 +30,7 @@ from pilot_client.models import Documents, Item, ItemSummary, Transition, WholeI
 from pilot_client.operations import Operations
 from pilot_client.token import Token, TokenSource
 from pilot_client.waiting import Deadline, Target, Wait
-from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, reply_of, too_large, why
+from pilot_client.wire import DEFAULT_SECONDS, Settings, head_of, lost, reply_of, too_large
 
 T = TypeVar("T")
 
@@ -237,7 +237,7 @@ class _Driver:
             finally:
                 response.close()
         except (httpx.TransportError, httpx.DecodingError) as error:
-            return Lost(why(error))
+            return lost(error)
 
     def _start(self, ask: Ask, seconds: float) -> Outcome:
         self.close()
@@ -252,14 +252,14 @@ class _Driver:
             return reply_of(response, self._whole(response), token)
         except (httpx.TransportError, httpx.DecodingError) as error:
             self.close()
-            return Lost(why(error))
+            return lost(error)
 
     def _read(self) -> bytes | Lost:
         try:
             return next(self._pieces, b"")
         except (httpx.TransportError, httpx.DecodingError) as error:
             self.close()
-            return Lost(why(error))
+            return lost(error)
 
     @staticmethod
     def _whole(response: httpx.Response) -> bytes:

@@ -89,6 +89,8 @@ class Lost:
     """No answer, and why."""
 
     why: str
+    is_final: bool = False
+    """Whether another try would end the same way."""
 
 
 Step: TypeAlias = Send | Open | Read | Close | Pause
@@ -111,7 +113,7 @@ def pause_after(outcome: Outcome, used: int) -> float | None:
     """How long to wait before the next try; None if there is none."""
     backoff: float = PAUSE * 2.0 ** (used - 1)
     if isinstance(outcome, Lost):
-        return backoff
+        return None if outcome.is_final else backoff
     asked = outcome.retry_after()
     if asked is not None and asked > RETRY_AFTER_MAX:
         return None
@@ -134,6 +136,9 @@ def failure(ask: Ask, outcome: Outcome) -> PilotError:
         after = outcome.retry_after()
         problem = outcome.problem()
         return error_of(ask.operation, route, outcome.status, problem, retry_after=after, idempotency_key=ask.key)
+    if outcome.is_final:
+        remedy = "nothing was sent; check the address, and `ca_file` if the issuer is your own"
+        return PilotError(f"{ask.operation}: {outcome.why}\n  {remedy}", operation=ask.operation)
     if ask.method in {"GET", "HEAD"}:
         remedy = "check the address and whether the service is running"
     elif ask.key is not None:

@@ -171,7 +171,11 @@ def _refusal(ask: Ask, outcome: Outcome) -> PilotError:
         # A proxy that does not let feeds through. Those who wait can still look now and then.
         return PilotError("list_events: GET /v1/events was answered, but not with a feed", operation="list_events")
     error = failure(ask, outcome)
-    if isinstance(outcome, Lost) or outcome.status == 429 or outcome.status >= 500:
+    if isinstance(outcome, Lost):
+        if outcome.is_final:
+            raise error
+        return error
+    if outcome.status == 429 or outcome.status >= 500:
         return error
     if outcome.status == 422:
         raise PastTheEnd(str(error), operation="list_events", status=422, problem=error.problem)

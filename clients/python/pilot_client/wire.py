@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 from dataclasses import dataclass
 
 import httpx
@@ -9,7 +10,7 @@ import httpx
 from pilot_client import address
 from pilot_client.asks import Ask
 from pilot_client.errors import PilotError
-from pilot_client.exchange import ANSWER_BYTES_MAX, Reply
+from pilot_client.exchange import ANSWER_BYTES_MAX, Lost, Reply
 from pilot_client.token import AsyncTokenSource, Token
 from pilot_client.token import chosen as chosen_token
 
@@ -85,8 +86,13 @@ def reply_of(response: httpx.Response, body: bytes, token: Token | None) -> Repl
     return Reply(head.status, head.headers, body)
 
 
-def why(error: Exception) -> str:
+def lost(error: Exception) -> Lost:
     """Why there was no answer, in a few words."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Lost(f"the service's certificate is not trusted: {cause.verify_message}", is_final=True)
+        cause = cause.__cause__ or cause.__context__
     known: dict[type[Exception], str] = {
         httpx.ConnectTimeout: "no connection in time",
         httpx.ReadTimeout: "no answer in time",
@@ -94,4 +100,4 @@ def why(error: Exception) -> str:
         httpx.PoolTimeout: "no free connection in time",
         httpx.RemoteProtocolError: "the connection ended before the answer was complete",
     }
-    return known.get(type(error)) or str(error) or type(error).__name__
+    return Lost(known.get(type(error)) or str(error) or type(error).__name__)

@@ -24,8 +24,9 @@ class Decoding(unittest.TestCase):
             self.assertEqual(decoded(text.encode()), [("7", "a", "x\ny"), ("7", "message", "z")], repr(end))
 
     def test_where_the_bytes_are_cut_does_not_matter(self):
-        whole = "\ufeff: connected\r\n\r\nid: 1\r\ndata: zoë\r\n\r\nid: 2\ndata: b\n\ndata: unfinished".encode()
-        expected = [("1", "message", "zoë"), ("2", "message", "b")]
+        first = "\ufeff: connected\r\n\r\nid: 1\r\nevent: a\r\ndata: zoë\r\ndata: x\r\n\r\n"
+        whole = f"{first}id: 2\ndata: b\n\ndata: unfinished".encode()
+        expected = [("1", "a", "zoë\nx"), ("2", "message", "b")]
         self.assertEqual(decoded(*(whole[at : at + 1] for at in range(len(whole)))), expected)
         for at in range(len(whole)):
             self.assertEqual(decoded(whole[:at], whole[at:]), expected, at)

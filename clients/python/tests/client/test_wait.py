@@ -129,10 +129,26 @@ class Waiting(unittest.TestCase):
             self.assertNotIn("/v1/events", [request.url.path for request in run.requests])
 
     def test_the_item_is_looked_at_when_the_feed_opens_and_when_it_is_mentioned_and_not_otherwise(self):
-        for run in wait(["submitted", "submitted", "approved", "cleared"], [feed(OTHER, ABOUT, entry(12, item=ITEM))]):
+        sent = []
+        pieces = [OTHER, entry(11, item="another"), entry(12), entry(13, item=ITEM)]
+        pieces += [lambda: sent.append("before the second mention"), entry(14, item=ITEM)]
+        for run in wait(["submitted", "submitted", "approved", "cleared"], [feed(*pieces)]):
             self.assertIsNone(run.error)
             self.assertEqual(self.looks(run), 4)
-            self.assertEqual(run.requests[4].url.params["after"], "9")
+            (opened,) = [request for request in run.requests if request.url.path == "/v1/events"]
+            self.assertEqual(opened.url.params["after"], "9")
+        self.assertEqual(len(sent), 2)
+
+    def test_the_time_for_a_read_shrinks_with_the_time_that_is_left(self):
+        def script(clock):
+            beats = [piece for _ in range(9) for piece in (b": still here\n\n", lambda: clock.sleep(15))]
+            return Service(["submitted"], [feed(*beats), feed(*beats), feed(*beats), feed(*beats)], clock)
+
+        for run in both(script, lambda p: p.wait(ITEM, "cleared", timeout=50)):
+            self.assertIsInstance(run.error, NotYet)
+            limits = [r.extensions["timeout"]["read"] for r in run.requests if r.url.path == "/v1/events"]
+            self.assertEqual(limits[0], 45)
+            self.assertTrue(len(limits) > 1 and limits[1] <= 35, limits)
 
     def test_a_cut_feed_is_opened_again_after_the_last_entry(self):
         feeds = [feed(OTHER, httpx.ReadError("cut")), httpx.ConnectError("gone"), feed(ABOUT)]
@@ -186,13 +202,6 @@ class Waiting(unittest.TestCase):
     def test_a_place_that_the_ledger_no_longer_has_is_asked_for_again(self):
         for run in wait(["submitted", "cleared"], [problem(422, "invalid_request"), feed(ABOUT)]):
             self.assertIsNone(run.error)
-
-    def test_reads_get_shorter_towards_the_end(self):
-        for run in wait(["submitted"], [feed(OTHER)] * 99, timeout=100, look_seconds=10):
-            limits = [r.extensions["timeout"]["read"] for r in run.requests if r.url.path == "/v1/events"]
-            self.assertIsInstance(run.error, NotYet)
-            self.assertEqual(limits[0], 45)
-            self.assertTrue(all(limit <= 45 for limit in limits) and limits[-1] < 20, limits)
 
     def test_only_the_four_targets_can_be_waited_for(self):
         for run in wait(["submitted"], [], for_="approved"):
