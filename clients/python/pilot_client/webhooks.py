@@ -132,7 +132,7 @@ def _asymmetric(number: int, public: bytes) -> _Check:
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 (an optional dependency)
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
     except ImportError:
-        text = f"key {number} is an Ed25519 key, which needs `pip install 'pilot-client[webhooks]'`"
+        text = f"key {number} is an Ed25519 key, which needs `cryptography`: install the extra pilot-client[webhooks]"
         raise ImportError(text) from None
     if len(public) != _ED25519_BYTES:
         raise ValueError(f"key {number} is a public key of {len(public)} bytes, and Ed25519 has {_ED25519_BYTES}")
