@@ -1,38 +1,32 @@
 // The same API as everyone's. What the service refuses becomes a `Refused`; what it never said, an `Unreachable`.
 import createClient from 'openapi-fetch'
+import type {
+  ActionRequest,
+  ActorInfo,
+  ConsoleSettings,
+  Content,
+  CredentialInfo,
+  Figures,
+  Item,
+  ItemPage,
+  ItemsQuery,
+  Node,
+  Problem,
+  Proofs,
+  Revocation,
+  Schemas,
+  Session,
+  Transition,
+  WholeItem,
+  Workflow,
+  WorkflowSummary,
+  paths,
+} from 'pilot-types'
 import { connection } from './connection.svelte'
 import { inWords, summaryInWords } from './definition'
-import type { components, operations, paths } from './openapi'
 import { session, type Standing } from './session.svelte'
 
-type Schemas = components['schemas']
-export type Item = Schemas['Item']
-export type WholeItem = Schemas['WholeItem']
-/** What an action would do if this caller took it now. */
-export type Effect = WholeItem['effects'][string]
-export type Transition = Schemas['Transition']
-export type Content = Schemas['Content']
-export type Entry = Schemas['Entry']
-export type Problem = Schemas['Problem']
-export type Session = Schemas['Session']
-export type Role = Schemas['Role']
-export type Workflow = Schemas['Workflow']
-export type WorkflowSummary = Schemas['WorkflowSummary']
-export type ActorInfo = Schemas['ActorInfo']
-export type Node = Schemas['Node']
-export type CredentialInfo = Schemas['CredentialInfo']
-export type Revocation = Schemas['Revocation']
-export type Mechanism = Schemas['ConsoleSettings']['mechanism']
-export type Proofs = Schemas['Proofs']
-export type ActionRequest = Schemas['Action']
-
-export type ItemSummary = Schemas['ItemSummary']
-export type ItemPage = Schemas['ItemSummaries']
-export type ItemsQuery = NonNullable<operations['list_items']['parameters']['query']>
-export type Sort = NonNullable<ItemsQuery['sort']>
-export type ConsoleSettings = Schemas['ConsoleSettings']
-export type Colour = ConsoleSettings['colour']
-export type Figures = Schemas['Figures']
+export type * from 'pilot-types'
 
 export class Refused extends Error {
   constructor(readonly problem: Problem) {

@@ -1,8 +1,8 @@
 // Signing in at the organisation's identity provider: a code, proven to be ours (PKCE), becomes a token. Only the tab
 // that sent someone there takes them back.
-import type { components } from './openapi'
+import type { Schemas } from 'pilot-types'
 
-export type Provider = components['schemas']['SignIn']
+export type Provider = Schemas['SignIn']
 
 /** What one signs in with: a token, until when, and sometimes the means to renew it. */
 export interface Grant {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
-use crate::{console, deny, fuzz, manifests, observe, pages, postgres, proxies, readers, schema, vault, verifiers};
+use crate::{
+    clients, console, deny, fuzz, manifests, observe, pages, postgres, proxies, readers, schema, vault, verifiers,
+};
 
 const FUZZ_SECONDS: u32 = 10;
 
@@ -59,6 +61,7 @@ const STEPS: &[Step] = &[
     ("vault", |_| vault::install()),
     ("tests", Tests::run),
     ("verifiers", |_| verifiers::run_default()),
+    ("clients", |_| clients::run()),
     ("PostgreSQL", Tests::run_on_postgres),
     (PAGES, |_| pages::run_all()),
     ("manifests", |_| manifests::check()),

@@ -12,6 +12,7 @@ use crate::step::Failure;
 mod bench;
 mod chaos;
 mod check;
+mod clients;
 mod console;
 mod demo;
 mod deny;
@@ -36,11 +37,12 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
-  check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, pages, alerts, browser, schema, dependencies, fuzzing
+  check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, clients, pages, alerts, browser, schema, dependencies, fuzzing
   check --without-pages   the same, on a machine that cannot run systemd in its own root
   console                 build the operator console, and the verifier in it for browsers
   console api             generate the console's API types from docs/reference/openapi.json
   console check           check its types, unit tests and size, and test it in a browser against the real service
+  clients                 check the Python client and the TypeScript types: generated, typed, tested, packaged
   fuzz [TARGET] [SECONDS] fuzz one target, or all of them, for 10 or the given number of seconds each
   schema [EXAMPLES] [SEED] run schemathesis against the OpenAPI document, as each role and without a credential
   deny                    check licences, sources and bans of the dependencies
@@ -106,6 +108,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["console"] => console::build(),
         ["console", "api"] => console::generate_types(),
         ["console", "check"] => console::check().and_then(|()| console::check_in_browser()),
+        ["clients"] => clients::run(),
         ["fuzz", rest @ ..] => fuzz::command(rest),
         ["schema", rest @ ..] => schema::command(rest),
         ["deny"] => deny::run(),
@@ -117,7 +120,7 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "deny" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
+        ["check" | "clients" | "deny" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),
