@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -16,13 +16,20 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+mod forbidden;
 mod line;
+mod target;
 mod trust;
 
+pub use forbidden::why_forbidden;
 pub use line::{Line, Lines};
+pub use target::{Reach, Target, TargetError};
 pub use trust::{Issuers, Pair, TrustError};
 
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// How much is read of an answer that nobody looks at, and for how long. Without reading, the peer would see a reset.
+const IGNORED_BYTES_MAX: usize = 4 * 1024;
+const IGNORED_PATIENCE: Duration = Duration::from_secs(1);
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -37,6 +44,14 @@ pub enum OutgoingError {
 pub struct Reply {
     pub status: u16,
     pub body: Bytes,
+}
+
+/// What is left of an answer whose body nobody looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    pub status: u16,
+    /// In whole seconds; a date is not read.
+    pub retry_after: Option<Duration>,
 }
 
 /// An answer whose body is still arriving. Its connection ends with it.
@@ -131,16 +146,43 @@ impl Outgoing {
         in_time(patience, self.send(request)).await
     }
 
+    /// Posts to an address that the service did not choose itself: only to what `reach` allows, all of it within
+    /// `patience`.
+    pub async fn deliver(
+        &self,
+        target: &Target,
+        reach: &Reach,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<Receipt, OutgoingError> {
+        in_time(patience, async {
+            let addresses = target.resolve(reach).await?;
+            let stream = TcpStream::connect(&*addresses).await?;
+            let mut arriving = self.speak(stream, request(Method::POST, target.uri(), headers, body)).await?;
+            let retry_after =
+                arriving.head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            let receipt =
+                Receipt { status: arriving.head.status.as_u16(), retry_after: retry_after.map(Duration::from_secs) };
+            arriving.ignore_rest().await;
+            Ok(receipt)
+        })
+        .await
+    }
+
     async fn send(&self, request: Request<impl Into<Bytes>>) -> Result<Arriving, Cause> {
         let url = request.uri();
-        let is_https = url.scheme_str() == Some("https");
-        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let port = url.port_u16().unwrap_or(if is_https { 443 } else { 80 });
-        let stream = TcpStream::connect((host, port)).await?;
+        let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
+        let stream = TcpStream::connect((host_of(url), port)).await?;
+        self.speak(stream, request).await
+    }
+
+    async fn speak(&self, stream: TcpStream, request: Request<impl Into<Bytes>>) -> Result<Arriving, Cause> {
+        let is_https = request.uri().scheme_str() == Some("https");
         stream.set_nodelay(true)?;
         match &self.tls {
             Some(tls) if is_https => {
-                let name = ServerName::try_from(host.to_owned())?;
+                let name = ServerName::try_from(host_of(request.uri()).to_owned())?;
                 exchange(tls.connect(name, stream).await?, request).await
             }
             None if is_https => Err("TLS is not set up".into()),
@@ -149,7 +191,22 @@ impl Outgoing {
     }
 }
 
+fn host_of(url: &Uri) -> &str {
+    url.host().unwrap_or_default().trim_matches(['[', ']'])
+}
+
 impl Arriving {
+    /// Reads a little of the body. Whatever happens to the rest, the answer's head has arrived.
+    async fn ignore_rest(&mut self) {
+        let mut read = 0;
+        while read < IGNORED_BYTES_MAX {
+            match self.next(IGNORED_PATIENCE).await {
+                Ok(Some(piece)) => read += piece.len().max(1),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
     /// The next piece of the body, if there is one.
     pub async fn next(&mut self, patience: Duration) -> Result<Option<Bytes>, OutgoingError> {
         in_time(patience, async {

@@ -9,3 +9,4 @@
 
 mod beside_hyper;
 mod outgoing;
+mod targets;
