@@ -82,6 +82,8 @@ Transition = TypedDict(
         # The same for the inputs.
         "inputs_nonce": str | None,
         "item_id": ItemId,
+        # If the actor is a machine: who operated it at the time.
+        "operated_by": NotRequired[ActorId],
         "role": Role | None,
         "to": str | None,
         "version": int,
@@ -91,6 +93,8 @@ Transition = TypedDict(
 
 class Actor(TypedDict):
     actor_id: ActorId
+    operated_by: NotRequired[Any]
+    """If the actor is a machine: who operates it. The session does not say so."""
     role: Role
 
 
@@ -159,6 +163,7 @@ Code: TypeAlias = Literal[
     "content_changed",
     "item_held",
     "outside_window",
+    "too_many_open",
     "version_mismatch",
     "invalid_request",
     "unknown_action",
@@ -516,6 +521,8 @@ class ActorInfo(TypedDict):
     kind: Literal["human", "machine"]
     last_seen: Time | None
     """Since the service started; null when not seen yet."""
+    operated_by: NotRequired[ActorId]
+    """Who answers for this machine; the two count as one person."""
     role: Role
 
 
@@ -558,6 +565,7 @@ Entry = TypedDict(
         "index": int,
         "inputs": NotRequired[Digest],
         "item": NotRequired[ItemId],
+        "operated_by": NotRequired[ActorId],
         "role": NotRequired[Role],
         "to": NotRequired[str],
         "type": str,
@@ -652,6 +660,34 @@ class Transitions(TypedDict):
     next: str | None
     """The cursor of the next page; null at the end."""
     transitions: list[Transition]
+
+
+class Webhook(TypedDict):
+    """One endpoint; never its path or a key."""
+
+    delivered_at: Time | None
+    """When something was last delivered."""
+    failing_since: Time | None
+    """Since when no delivery has succeeded; null while they do."""
+    host: str
+    """Host and port of the receiver."""
+    lag: int
+    """How many entries are still to be delivered or passed over."""
+    last_answer: str | None
+    """What the receiver last answered, or why it could not be reached."""
+    last_answer_at: Time | None
+    name: str
+    next: int | None
+    """The index of the entry that is delivered next; null if the endpoint has not begun."""
+    paused_because: str | None
+    """Why nothing is sent, if the endpoint is paused."""
+    state: Literal["delivering"] | Literal["failing"] | Literal["paused"]
+
+
+class Webhooks(TypedDict):
+    next: str | None
+    """Always null: the list is complete."""
+    webhooks: list[Webhook]
 
 
 class WorkflowSummary(TypedDict):
@@ -773,6 +809,8 @@ __all__ = [
     "View",
     "Votes",
     "Waiting",
+    "Webhook",
+    "Webhooks",
     "WholeItem",
     "Window",
     "Workflow",

@@ -44,6 +44,8 @@ from pilot_client.models import (
     Transition,
     Transitions,
     View,
+    Webhook,
+    Webhooks,
     WholeItem,
     Workflow,
     Workflows,
@@ -572,6 +574,14 @@ class Operations(Asks):
             pages.turn(page["next"])
             yield from page["transitions"]
 
+    def list_webhooks(self) -> Webhooks:
+        """The endpoints that are told about entries, and how far each has got.
+
+        For security_admin, auditor. Calls `GET /v1/webhooks`.
+        """
+        ask = Ask("list_webhooks", "GET", "/v1/webhooks", accept="application/json")
+        return cast("Webhooks", self._json(ask))
+
     def list_workflows(self) -> Workflows:
         """The workflows in force.
 
@@ -595,6 +605,22 @@ class Operations(Asks):
             body={"content_digest": content_digest},
         )
         self._nothing(ask)
+
+    def replay_webhook(self, name: str, *, from_: int) -> Webhook:
+        """Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed.
+
+        For security_admin. Calls `POST /v1/webhooks/{name}/replay`.
+
+        `from_`: The index of the entry to deliver next; at most the number of entries in the ledger.
+        """
+        ask = Ask(
+            "replay_webhook",
+            "POST",
+            f"/v1/webhooks/{segment(name)}/replay",
+            accept="application/json",
+            body={"from": from_},
+        )
+        return cast("Webhook", self._json(ask))
 
     def revoke_credential(
         self,
@@ -1182,6 +1208,14 @@ class AsyncOperations(AsyncAsks):
             for one in page["transitions"]:
                 yield one
 
+    async def list_webhooks(self) -> Webhooks:
+        """The endpoints that are told about entries, and how far each has got.
+
+        For security_admin, auditor. Calls `GET /v1/webhooks`.
+        """
+        ask = Ask("list_webhooks", "GET", "/v1/webhooks", accept="application/json")
+        return cast("Webhooks", await self._json(ask))
+
     async def list_workflows(self) -> Workflows:
         """The workflows in force.
 
@@ -1205,6 +1239,22 @@ class AsyncOperations(AsyncAsks):
             body={"content_digest": content_digest},
         )
         await self._nothing(ask)
+
+    async def replay_webhook(self, name: str, *, from_: int) -> Webhook:
+        """Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed.
+
+        For security_admin. Calls `POST /v1/webhooks/{name}/replay`.
+
+        `from_`: The index of the entry to deliver next; at most the number of entries in the ledger.
+        """
+        ask = Ask(
+            "replay_webhook",
+            "POST",
+            f"/v1/webhooks/{segment(name)}/replay",
+            accept="application/json",
+            body={"from": from_},
+        )
+        return cast("Webhook", await self._json(ask))
 
     async def revoke_credential(
         self,

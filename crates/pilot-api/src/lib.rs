@@ -13,4 +13,5 @@ pub mod outlook;
 pub mod permits;
 pub mod problem;
 pub mod schemas;
+pub mod webhooks;
 pub mod workflows;

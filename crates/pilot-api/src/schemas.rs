@@ -16,6 +16,7 @@ use crate::nodes::NodesView;
 use crate::outlook::OutlookView;
 use crate::permits::PermitTokenView;
 use crate::problem::ProblemView;
+use crate::webhooks::WebhooksView;
 use crate::workflows::WorkflowsView;
 
 /// By the name each has in the API document.
@@ -35,6 +36,7 @@ pub fn schemas() -> Map<String, Value> {
     add::<ProofView>(&mut generator);
     add::<PermitTokenView>(&mut generator);
     add::<ProblemView<'_>>(&mut generator);
+    add::<WebhooksView>(&mut generator);
     add::<WorkflowsView<'_>>(&mut generator);
     generator.take_definitions(true)
 }

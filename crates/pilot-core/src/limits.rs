@@ -271,6 +271,18 @@ pub const SPANS_WAITING_MAX: usize = 4_096;
 pub const SPANS_IN_A_BATCH: usize = 512;
 pub const SPAN_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How many endpoints may be told about entries, and how many keys of one may sign at a time.
+pub const WEBHOOKS_MAX: usize = 16;
+pub const WEBHOOK_SECRETS_MAX: usize = 2;
+pub const WEBHOOK_NAME_CHARS_MAX: usize = 40;
+/// How large one message may be, and how long its delivery may take as a whole.
+pub const WEBHOOK_BYTES_MAX: usize = 20_000;
+pub const WEBHOOK_DEADLINE: Duration = Duration::from_secs(15);
+/// An endpoint that has failed for this long is paused.
+pub const WEBHOOK_FAILING_MAX: Duration = Duration::from_hours(5 * 24);
+/// How much may be delivered again after a crash: the place in the ledger is saved at least this often.
+pub const WEBHOOK_UNSAVED_MAX: u64 = 32;
+
 /// How many items that have not ended a machine may have, unless the role map says otherwise: people who are asked too
 /// often stop reading.
 pub const MACHINE_OPEN_ITEMS: u32 = 5;
@@ -316,6 +328,10 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Attestations in progress", "16, at most 4 per actor", "503 `unavailable`"),
     ("Spans waiting for the collector in `[traces]`", "4,096", "the newest are dropped and counted"),
     ("Signatures waiting for that program, other than of checkpoints", "64", "503 `unavailable`"),
+    ("Webhook endpoints", "16, each with 1 or 2 keys and a name of 40 characters", "the service does not start"),
+    ("Message to a webhook endpoint", "20,000 bytes", "`details` is left out of it"),
+    ("Delivery to a webhook endpoint", "15 s; 4 KiB of the answer", "it counts as failed, and is tried again"),
+    ("Failure of a webhook endpoint", "5 days", "it is paused until a security_admin resumes it"),
     (
         "Request body",
         "comment 32 KiB, new item and edit 128 KiB, action 256 KiB, anything else 1 MiB",

@@ -21,5 +21,6 @@ pub mod signer;
 pub mod starts;
 pub mod timers;
 pub mod timestamps;
+pub mod webhooks;
 pub mod witnesses;
 pub mod workflows;

@@ -23,6 +23,7 @@ pub mod request;
 pub mod resource;
 pub mod session;
 pub mod transitions;
+pub mod webhooks;
 pub mod who_can;
 pub mod whole_item;
 pub mod workflows;

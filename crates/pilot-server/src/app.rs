@@ -14,6 +14,7 @@ use pilot_ledger::ids::Ids;
 use pilot_ledger::register::Register;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::timestamps::Timestamps;
+use pilot_ledger::webhooks::Webhooks;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_ledger::workflows::Workflows;
 use pilot_setup::config;
@@ -61,6 +62,7 @@ pub struct App {
     pub(crate) work_metrics: Arc<WorkMetrics>,
     pub witnesses: Arc<Witnesses>,
     pub timestamps: Arc<Timestamps>,
+    pub webhooks: Arc<Webhooks>,
     /// Who is downloading evidence.
     pub exports: Arc<Exports>,
     /// Signs permit tokens, if the configuration asks for that.

@@ -11,6 +11,7 @@ use pilot_core::time::Time;
 
 use pilot_ledger::clock::Clock;
 use pilot_ledger::timestamps::Timestamps;
+use pilot_ledger::webhooks::Webhooks;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_setup::config::{self, Config, Mechanism, Tls as TlsSection};
 use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
@@ -35,6 +36,7 @@ pub(crate) struct Examined {
     pub(crate) guard: Arc<LeakGuard>,
     pub(crate) witnesses: Arc<Witnesses>,
     pub(crate) timestamps: Arc<Timestamps>,
+    pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) trusted: Option<Trusted>,
 }
 
@@ -86,8 +88,9 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     }
     let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let timestamps = found.take(Timestamps::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
+    let webhooks = found.take(open_webhooks(config, guard.as_ref()));
     let trusted = found.take(Trusted::open(config, clock));
-    match (found.settle()?, clients, certificate, peers, loaded, guard, witnesses, timestamps, trusted) {
+    match (found.settle()?, clients, certificate, peers, loaded, guard, (witnesses, timestamps, webhooks), trusted) {
         (
             (),
             Some(clients),
@@ -95,15 +98,31 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             Some(peers),
             Some((credentials, role_map)),
             Some(guard),
-            Some(witnesses),
-            Some(timestamps),
+            (Some(witnesses), Some(timestamps), Some(webhooks)),
             Some(trusted),
-        ) => {
-            let (guard, witnesses, timestamps) = (Arc::new(guard), Arc::new(witnesses), Arc::new(timestamps));
-            Ok(Examined { clients, certificate, peers, credentials, role_map, guard, witnesses, timestamps, trusted })
-        }
+        ) => Ok(Examined {
+            clients,
+            certificate,
+            peers,
+            credentials,
+            role_map,
+            guard: Arc::new(guard),
+            witnesses: Arc::new(witnesses),
+            timestamps: Arc::new(timestamps),
+            webhooks: Arc::new(webhooks),
+            trusted,
+        }),
         _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
     }
+}
+
+/// The endpoints that are told about entries. Nothing that is logged or recorded may contain their secrets.
+fn open_webhooks(config: &Config, guard: Option<&LeakGuard>) -> Result<Webhooks, StartError> {
+    let webhooks = Webhooks::open(config)?;
+    if let Some(guard) = guard {
+        webhooks.make_known(guard);
+    }
+    Ok(webhooks)
 }
 
 /// The secrets by which the mesh is recognised in addition to its address; empty if it has none, or there is no mesh.

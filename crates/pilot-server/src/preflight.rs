@@ -14,6 +14,8 @@ use pilot_setup::credentials::{self, RoleMapFile};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_setup::exposed;
 use pilot_setup::private_file::{self, FileError, Others};
+use pilot_setup::webhook_key::WebhookKey;
+use pilot_setup::webhooks::Endpoint;
 use pilot_setup::{database, definitions};
 use pilot_setup::{log_key, permit_key, production};
 use pilot_wire::socket_file::{self, SocketFileError};
@@ -90,6 +92,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     findings.push(check_log_key(config));
     findings.extend(check_permits(config));
     findings.push(check_witnesses(config));
+    findings.extend(check_webhooks(config));
     findings
 }
 
@@ -367,6 +370,24 @@ fn check_witnesses(config: &Config) -> Finding {
         Ok(_) => Finding::new("witnesses", Verdict::Ok, format!("{} configured", config.log.witnesses.len())),
         Err(error) => Finding::new("witnesses", Verdict::Refused, error.to_string()),
     }
+}
+
+/// What the sections and their files say; whether receivers answer is seen when something is delivered.
+fn check_webhooks(config: &Config) -> Vec<Finding> {
+    let one = |webhook: &config::Webhook| match Endpoint::open(config, webhook) {
+        Ok(endpoint) => {
+            let (name, signing, host) = (&webhook.name, webhook.signing.as_str(), endpoint.target.shown());
+            let public: Vec<_> = endpoint.keys.iter().filter_map(WebhookKey::public).collect();
+            let keys = if public.is_empty() { String::new() } else { format!("; verify with {}", public.join(", ")) };
+            let detail =
+                format!("`{name}` is told at {host}, signed by {} key(s) ({signing}){keys}", endpoint.keys.len());
+            let warning = |warning: &String| Finding::new("webhooks", Verdict::Warning, warning);
+            let found = Finding::new("webhooks", Verdict::Ok, detail);
+            [found].into_iter().chain(endpoint.warnings.iter().map(warning)).collect::<Vec<_>>()
+        }
+        Err(error) => vec![Finding::failed("webhooks", &error)],
+    };
+    config.webhooks.iter().flat_map(one).collect()
 }
 
 /// Nothing if no permit tokens are asked for.

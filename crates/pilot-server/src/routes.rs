@@ -9,7 +9,7 @@ use pilot_wire::body::Body;
 
 use crate::api::{
     actors, attestations, console, contents, credentials, events, evidence, figures, health, items, lists, log, looks,
-    nodes, permits, reference, resource, session, transitions, workflows,
+    nodes, permits, reference, resource, session, transitions, webhooks, workflows,
 };
 use crate::call::end_upload;
 use crate::caller::Access;
@@ -72,6 +72,8 @@ pub fn table() -> Vec<Route> {
         guarded(&get, "/v1/figures", "get_figures", ANY, in_time!(figures::get_figures), docs::FIGURES),
         at_once("/v1/actors", "list_actors", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), actors::list_actors, docs::ACTORS),
         at_once("/v1/nodes", "list_nodes", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), nodes::list_nodes, docs::NODES),
+        guarded(&get, "/v1/webhooks", "list_webhooks", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), in_time!(webhooks::list_webhooks), docs::WEBHOOKS),
+        guarded(&post, "/v1/webhooks/{name}/replay", "replay_webhook", Access::Roles(&[Role::SecurityAdmin]), in_time!(webhooks::replay_webhook), docs::REPLAY),
         at_once("/v1/credentials", "list_credentials", Access::Roles(&[Role::SecurityAdmin, Role::Auditor]), credentials::list_credentials, docs::CREDENTIALS),
         guarded(&post, "/v1/credentials/{id}/revocation", "revoke_credential", Access::Roles(&[Role::SecurityAdmin]), in_time!(credentials::revoke_credential), docs::REVOCATION),
         guarded(&get, "/v1/log/checkpoint", "get_checkpoint", ANY, in_time!(log::get_checkpoint), docs::CHECKPOINT),

@@ -13,8 +13,10 @@ use pilot_ledger::second_place::is_of_the_disk;
 use pilot_ledger::settle::Ledger;
 use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
-use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, timestamps, witnesses};
+use pilot_ledger::webhooks::Sources;
+use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, timestamps, webhooks, witnesses};
 use pilot_setup::config::Logging;
+use pilot_setup::random;
 use pilot_store::{Pulse, StoreError};
 use pilot_wire::listen::Listener;
 use tokio::sync::oneshot;
@@ -138,6 +140,9 @@ impl Service {
             clock_keeper: Arc::clone(clock_keeper),
         };
         let credentials = tokio::spawn(register::run(diary, is_done));
+        let (done_sending, is_done) = oneshot::channel();
+        let log_name = signer.verifier().name.clone();
+        let sending = tokio::spawn(webhooks::run(Arc::clone(&app.webhooks), sources(&app), log_name, is_done));
         // These run until everything is written.
         let mut writing = Loops(Vec::new());
         writing.start(witnesses::run(Arc::clone(&app.witnesses), Arc::clone(signer)));
@@ -159,6 +164,8 @@ impl Service {
         if let Some(spans) = &app.spans {
             spans.send_last().await;
         }
+        drop(done_sending);
+        let _ = sending.await;
         drop(done_refusing);
         let _ = refusing.await;
         drop(done);
@@ -181,6 +188,19 @@ impl Service {
         let store = Arc::clone(store);
         let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
         stopped.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string()))).map_err(Stopped::Disk)
+    }
+}
+
+/// What webhooks are sent from.
+fn sources(app: &App) -> Sources {
+    Sources {
+        store: Arc::clone(&app.ledger.store),
+        workflows: Arc::clone(&app.workflows),
+        guard: Arc::clone(&app.guard),
+        clock: app.ledger.clock.clone(),
+        machine: app.clock.clone(),
+        // Without random numbers all endpoints are tried again at the same moment, which is no more than impolite.
+        dice: Arc::new(|| random::number().unwrap_or_default()),
     }
 }
 

@@ -72,8 +72,8 @@ pub async fn start(
     let ahead = Arc::new(AtomicI64::new(0));
     let clock_guard = Arc::new(ClockGuard::new(Wall::Shared(Arc::clone(&ahead)), SinceBoot::System));
     let clock = Clock::Guarded(Arc::clone(&clock_guard));
-    let Examined { clients, certificate, peers, credentials, role_map, guard, witnesses, timestamps, trusted } =
-        examine(config, &clock)?;
+    let examined = examine(config, &clock)?;
+    let Examined { clients, certificate, peers, credentials, role_map, guard, trusted, .. } = examined;
     log.guard_with(Arc::clone(&guard));
     let left_out = role_map.as_ref().and_then(|file| production::roles_left_out(config, &file.map));
     let of_role_map = role_map.as_ref().and_then(too_few_approvers).into_iter().chain(left_out);
@@ -114,9 +114,7 @@ pub async fn start(
     let openapi = serde_json::to_vec_pretty(&openapi::document(router.routes()));
     let openapi = openapi.map_err(|error| StartError::environment("this build is faulty", error))?;
     let node_name = config.node.name()?;
-    let spans = config.traces.as_ref().map(|traces| Spans::new(traces, &node_name, Arc::clone(&guard)));
-    let spans = spans.transpose().map_err(|error| StartError::Refused(format!("traces.ca_file: {error}")))?;
-    let spans = spans.map(Arc::new);
+    let spans = open_spans(config, &node_name, &guard)?;
     let app = App {
         openapi: Bytes::from(openapi),
         docs: Bytes::from(openapi::page(router.routes())),
@@ -137,8 +135,9 @@ pub async fn start(
         workflows: Arc::new(workflows),
         figures: Arc::default(),
         work_metrics: Arc::default(),
-        witnesses,
-        timestamps,
+        witnesses: examined.witnesses,
+        timestamps: examined.timestamps,
+        webhooks: examined.webhooks,
         exports: Arc::new(Exports::of_evidence()),
         issuer,
         permits: Arc::new(Exports::of_permits()),
@@ -166,6 +165,13 @@ pub async fn start(
     let (logging, backup_record) = ((config.logging, config.log_settings_path()), config.backup_record_path());
     let door = Arc::new(Door { router, app: Arc::new(app) });
     Ok(Service { door, main, ops, certificate, logging, backup_record, applied })
+}
+
+/// Where spans of requests go, if they go anywhere.
+fn open_spans(config: &Config, node: &str, guard: &Arc<LeakGuard>) -> Result<Option<Arc<Spans>>, StartError> {
+    let spans = config.traces.as_ref().map(|traces| Spans::new(traces, node, Arc::clone(guard)));
+    let spans = spans.transpose().map_err(|error| StartError::Refused(format!("traces.ca_file: {error}")))?;
+    Ok(spans.map(Arc::new))
 }
 
 /// What is known about credentials: those in force, and those that ended.

@@ -30,6 +30,7 @@ mod source;
 mod store;
 mod traces;
 mod url;
+mod webhooks;
 
 pub use account::{Account, AccountError};
 pub use claims::{RoleValue, RoleValues, TokenTypes};
@@ -49,11 +50,13 @@ pub use source::{Credentials, Exec, Login, Source, Systemd, Vault};
 pub use store::Store;
 pub use traces::Traces;
 use url::plain_url;
+pub use webhooks::{Detail, From as WebhookFrom, Signing, Webhook};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "profile",
     "listen",
+    "public_url",
     "socket",
     "data_dir",
     "store",
@@ -70,6 +73,7 @@ const NAMES: [&str; 18] = [
     "node",
     "permits",
     "traces",
+    "webhooks",
 ];
 /// Keys whose value is a number; the environment has texts alone.
 const NUMBERS: [&str; 7] = [
@@ -99,6 +103,11 @@ pub struct Config {
     /// Address and port of the main listener; port 0 picks a free one. Or a Unix socket, such as
     /// `unix:/run/pilot/pilot.sock`: an absolute path of at most 107 bytes.
     pub listen: Listen,
+    /// The address at which people and programs reach the service, such as `https://pilot.example.com`, without a slash at
+    /// the end. Webhooks name it as their source, and link to the console there.
+    #[serde(deserialize_with = "public_url")]
+    #[schemars(with = "Option<Issuer>")]
+    pub public_url: Option<String>,
     /// The file of the Unix socket. Only if `listen` names one.
     pub socket: Option<Socket>,
     /// The directory of the ledger and its keys. It is created with mode 0700 if it does not exist.
@@ -136,6 +145,8 @@ pub struct Config {
     pub permits: Option<Permits>,
     /// Spans of requests, for an OpenTelemetry collector. Without this section none are sent.
     pub traces: Option<Traces>,
+    /// Who is told about entries of the ledger, by HTTP.
+    pub webhooks: Vec<Webhook>,
     /// Set when someone else could have written the file this was read from.
     #[serde(skip)]
     pub foreign_hand: Option<String>,
@@ -222,6 +233,10 @@ pub struct Witness {
     pub key: CosignerVerifier,
 }
 
+fn public_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Issuer::deserialize(deserializer).map(|url| Some(url.as_str().to_owned()))
+}
+
 fn witness_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CosignerVerifier, D::Error> {
     let text = String::deserialize(deserializer)?;
     CosignerVerifier::parse(&text).map_err(|error| D::Error::custom(format!("is not a witness key: {error}")))
@@ -240,6 +255,7 @@ impl Default for Config {
         Config {
             profile: Profile::Pilot,
             listen: Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 7450))),
+            public_url: None,
             socket: None,
             data_dir: "data".into(),
             store: Store::default(),
@@ -256,6 +272,7 @@ impl Default for Config {
             node: Node::default(),
             permits: None,
             traces: None,
+            webhooks: Vec::new(),
             foreign_hand: None,
         }
     }
@@ -334,7 +351,7 @@ impl Config {
         let faults = identity.into_iter().chain(self.trusts_itself()).chain(self.log.contradiction());
         let faults = faults.chain(self.traces.as_ref().and_then(Traces::contradiction));
         let faults = faults.chain(self.store.fault()).chain(self.same_address());
-        let faults = faults.chain(self.socket_fault().map(str::to_owned));
+        let faults = faults.chain(self.socket_fault().map(str::to_owned)).chain(webhooks::faults(&self.webhooks));
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
     }
@@ -420,6 +437,7 @@ impl Config {
         if let Some(traces) = &mut self.traces {
             traces.ca_file = traces.ca_file.as_ref().map(|path| base.join(path));
         }
+        self.webhooks.iter_mut().for_each(|webhook| webhook.resolve(base));
         if let Some(tls) = &mut self.tls {
             tls.resolve(base);
         }
@@ -586,7 +604,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `socket`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `public_url`, `socket`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`, `webhooks`"
             ],
         );
         check(

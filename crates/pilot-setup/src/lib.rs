@@ -16,3 +16,5 @@ pub mod private_file;
 pub mod production;
 pub mod random;
 pub mod reference;
+pub mod webhook_key;
+pub mod webhooks;

@@ -127,6 +127,7 @@ fn plural(items: &Value) -> String {
         (_, Some("network")) => "addresses and networks".to_owned(),
         ("", _) => "tables".to_owned(),
         ("string", _) => "strings".to_owned(),
+        (numbers, _) if numbers.starts_with("whole number") => numbers.replacen("number", "numbers", 1),
         (values, _) => values.to_owned(),
     }
 }
@@ -217,6 +218,7 @@ fn explained_in(section: &str) -> Option<&'static str> {
         "socket" => "[proxies](../operate/proxies.md#over-a-unix-socket)",
         "store" => "[the ledger on disk](../operate/ledger.md)",
         "tls" => "[TLS](../operate/production.md#tls) and [behind a mesh](../operate/production.md#behind-a-mesh)",
+        "webhooks" => "[webhooks](../operate/webhooks.md)",
         "workflows" => "[your own workflows](../operate/install.md#your-own-workflows)",
         _ => return None,
     })

@@ -346,16 +346,19 @@ pub enum Duty {
     Timers,
     /// Records refused attempts.
     Diary,
+    /// Tells others about entries.
+    Webhooks,
 }
 
 impl Duty {
-    pub const ALL: [Duty; 3] = [Duty::Witnesses, Duty::Timers, Duty::Diary];
+    pub const ALL: [Duty; 4] = [Duty::Witnesses, Duty::Timers, Duty::Diary, Duty::Webhooks];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Duty::Witnesses => "witnesses",
             Duty::Timers => "timers",
             Duty::Diary => "diary",
+            Duty::Webhooks => "webhooks",
         }
     }
 }

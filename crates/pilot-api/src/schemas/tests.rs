@@ -21,6 +21,7 @@ use crate::log::{ProofView, ProofsView};
 use crate::outlook::{BlockedView, EffectView, HoldView, How, OutlookView, SeenView, TallyView, WaitingView};
 use crate::permits::PermitTokenView;
 use crate::problem::{FaultView, ProblemView, WhoCanView};
+use crate::webhooks::{WebhookState, WebhookView, WebhooksView};
 use crate::workflows::{SummaryView, WorkflowsView};
 
 const OPENAPI: &str = include_str!("../../../../docs/reference/openapi.json");
@@ -54,6 +55,36 @@ fn time() -> Time {
 
 fn ana() -> Actor {
     Actor::new("ana".parse().unwrap(), Role::Initiator)
+}
+
+#[test]
+fn webhooks_are_as_described() {
+    let bare = WebhookView {
+        name: "chat".into(),
+        host: "chat.example".into(),
+        state: WebhookState::Delivering,
+        paused_because: None,
+        next: None,
+        lag: 0,
+        failing_since: None,
+        last_answer: None,
+        last_answer_at: None,
+        delivered_at: None,
+    };
+    let whole = WebhookView {
+        state: WebhookState::Paused,
+        paused_because: Some("it has failed for 5 days".into()),
+        next: Some(7),
+        lag: 3,
+        failing_since: Some(time()),
+        last_answer: Some("answered 500".into()),
+        last_answer_at: Some(time()),
+        delivered_at: Some(time()),
+        ..bare.clone()
+    };
+    check("Webhook", &whole, &bare);
+    let list = |webhooks| WebhooksView { webhooks, next: None };
+    check("Webhooks", &list(vec![whole, bare]), &list(Vec::new()));
 }
 
 #[test]

@@ -81,6 +81,11 @@ impl EntryType {
         matches!(self, EntryType::ItemCreated | EntryType::ItemEdited | EntryType::ItemTransition)
     }
 
+    /// Not about access, credentials or the service.
+    pub const fn is_about_item(self) -> bool {
+        self.is_version() || matches!(self, EntryType::ItemComment | EntryType::PermitIssued)
+    }
+
     /// About access and credentials: only for security_admin and auditor.
     pub const fn is_restricted(self) -> bool {
         match self {

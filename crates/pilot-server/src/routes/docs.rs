@@ -211,6 +211,28 @@ pub(super) const EVENTS: Docs = Docs {
 };
 pub(super) const CREDENTIALS: Docs =
     answer("Credentials and their state; never a digest", Success(200, "The credentials", JSON, Some("Credentials")));
+pub(super) const WEBHOOKS: Docs = Docs {
+    problems: &[Code::Unavailable],
+    ..answer(
+        "The endpoints that are told about entries, and how far each has got",
+        Success(200, "The endpoints", JSON, Some("Webhooks")),
+    )
+};
+pub(super) const REPLAY: Docs = Docs {
+    request: Some(RequestBody(&[JSON], "NewReplay", Needed::Always, COMMENT_BODY_BYTES_MAX)),
+    problems: &[
+        Code::NotFound,
+        Code::BodyTooLarge,
+        Code::UnsupportedMediaType,
+        Code::InvalidRequest,
+        Code::TokenInContent,
+        Code::Unavailable,
+    ],
+    ..answer(
+        "Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed",
+        Success(200, "The endpoint", JSON, Some("Webhook")),
+    )
+};
 pub(super) const REVOCATION: Docs = Docs {
     request: Some(RequestBody(&[JSON], "NewRevocation", Needed::Optional, BODY_BYTES_MAX)),
     headers: WRITES,

@@ -11,7 +11,7 @@ use super::flight::Head;
 use super::read::bound;
 use super::reserved;
 use super::session::Session;
-use super::team::NODES_MAX;
+use super::team::{self, NODES_MAX};
 use crate::tree::hashes_of;
 use crate::{Duty, Result, StoreError};
 
@@ -78,7 +78,8 @@ pub(super) async fn check_room(session: &Session) -> Result<()> {
 pub(super) async fn ensure_tables(session: &Session) -> Result<()> {
     for attempt in 0.. {
         if let Some(version) = schema_version(session).await? {
-            return version.check();
+            version.check()?;
+            return add_duties(session).await;
         }
         match create(session).await {
             Ok(()) => return Ok(()),
@@ -121,6 +122,20 @@ async fn create(session: &Session) -> std::result::Result<(), tokio_postgres::Er
         session.run("ROLLBACK").await?;
     }
     created
+}
+
+/// Tables that an older program made lack the duties that came later. Such a program leaves alone what it does not know.
+async fn add_duties(session: &Session) -> Result<()> {
+    let wanted = team::wanted();
+    let missing = "SELECT count(*) FROM unnest($1::text[]) AS w(name) WHERE name NOT IN (SELECT name FROM duty)";
+    let row = session.query_opt(missing, &[&wanted]).await.map_err(failed)?;
+    let missing: Option<i64> = row.map(|row| row.try_get(0)).transpose().map_err(failed)?;
+    if missing.is_some_and(|missing| missing > 0) {
+        let sql = "INSERT INTO duty (name, node, fence, until) SELECT name, '', 0, 0 FROM unnest($1::text[]) AS w(name) \
+                   ON CONFLICT (name) DO NOTHING";
+        session.execute(sql, &[&wanted]).await.map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Whether there are tables of this program.

@@ -98,6 +98,10 @@ const NOT_OF_CALLERS: &[&str] = &[
     "Workflow definition",
     "Payload schema of a definition",
     "Request to a witness",
+    "Webhook endpoints",
+    "Message to a webhook endpoint",
+    "Delivery to a webhook endpoint",
+    "Failure of a webhook endpoint",
 ];
 
 #[test]
