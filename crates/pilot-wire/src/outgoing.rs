@@ -174,7 +174,8 @@ impl Outgoing {
         let url = request.uri();
         let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
         let stream = TcpStream::connect((host_of(url), port)).await?;
-        self.speak(stream, request).await
+        // Boxed, so that whoever waits for an answer does not carry the space for the handshake.
+        Box::pin(self.speak(stream, request)).await
     }
 
     async fn speak(&self, stream: TcpStream, request: Request<impl Into<Bytes>>) -> Result<Arriving, Cause> {

@@ -25,5 +25,6 @@ pub(crate) mod session;
 pub(crate) mod store;
 pub(crate) mod support_bundle;
 pub(crate) mod watch;
+pub(crate) mod webhook;
 pub(crate) mod work;
 pub(crate) mod workflow;

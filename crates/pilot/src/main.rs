@@ -96,6 +96,9 @@ enum Command {
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
+    /// Keys and endpoints of webhooks
+    #[command(subcommand)]
+    Webhook(cmd::webhook::Command),
     /// Copy everything a service needs into a new directory, while it runs, and verify the copy
     Backup(cmd::backup::Arguments),
     /// Replace a lost ledger with a backup, if nothing newer is known
@@ -167,6 +170,7 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Permit(command) => cmd::permit::run(&command, environment),
         Command::Gate(arguments) => cmd::gate::run(&arguments, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
+        Command::Webhook(command) => cmd::webhook::run(&command, environment),
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),
         Command::Store(command) => cmd::store::run(&command),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pilot_core::time::Time;
 use pilot_store::conformance::remark;
 use pilot_store::postgres::{Access, Identity, Postgres};
-use pilot_store::{Outcome, Store, StoreError};
+use pilot_store::{Duty, Outcome, Store, StoreError};
 use pilot_testing::postgres::{Cluster, until};
 
 fn open(url: &str, name: &str, build: &str) -> pilot_store::Result<Postgres> {
@@ -48,6 +48,22 @@ async fn nodes_of_two_builds_write_in_turn_until_the_tables_are_no_longer_the_ol
     let refused = open(database.url(), "a", "1.0.0").err();
     assert!(matches!(&refused, Some(StoreError::Refused(why)) if why.contains("newer pilot")), "{refused:?}");
     assert_eq!(cluster.sql(database.name(), "SELECT size FROM head").trim(), "9");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_an_earlier_build_get_the_duties_that_came_later_and_its_nodes_go_on() {
+    let cluster = Cluster::shared();
+    let database = cluster.fresh_database();
+    let older = open(database.url(), "a", "1.0.0").unwrap();
+    cluster.sql(database.name(), "DELETE FROM duty WHERE name = 'webhooks'");
+    until("it has the others", || (older.holds(Duty::Timers) && !older.holds(Duty::Webhooks)).then_some(()));
+    let newer = open(database.url(), "b", "1.1.0").unwrap();
+    until("one of them has it", || (older.holds(Duty::Webhooks) || newer.holds(Duty::Webhooks)).then_some(()));
+    for (number, node) in [&older, &newer].into_iter().enumerate() {
+        is_recorded(&node.settle(remark(number as u64)).await);
+    }
+    drop(open(database.url(), "c", "1.1.0").unwrap());
+    assert_eq!(cluster.sql(database.name(), "SELECT count(*) FROM duty").trim(), Duty::ALL.len().to_string());
 }
 
 /// So many starts that ended without a word, the last of them this many seconds ago.

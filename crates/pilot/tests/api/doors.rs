@@ -13,6 +13,7 @@ fn place(path: &str, item: &str) -> String {
         ("/v1/items/{id}", item),
         ("/v1/workflows/{name}", "controlled-operation"),
         ("/v1/credentials/{id}", "nobody"),
+        ("/v1/webhooks/{name}", "nobody"),
         ("/v1/log/tile/entries/{*tile}", "000.p/1"),
         ("/v1/log/tile/{*tile}", "0/000.p/1"),
         ("/console/{*screen}", "inbox"),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::receiver::{Arrived, Mood, Receiver};
 use crate::operations::second_place::work;
-use crate::support::harness::{Installation, PATIENCE, Port, Server, now};
+use crate::support::harness::{Installation, PATIENCE, Port, Server, mode, now};
 use crate::support::team::{Person, payload, person, team, token};
 
 /// An endpoint on this machine: its address is opened, and plain HTTP too.
@@ -86,7 +86,7 @@ fn every_entry_arrives_in_order_at_every_endpoint_whatever_receivers_do_and_howe
     let endpoints = [("steady", &steady), ("moody", &moody)]
         .map(|(name, receiver)| endpoint(&installation, name, receiver, everything));
     configure(&installation, &ops, &endpoints);
-    let moods = [
+    let bad_days = [
         Mood::Status(500),
         Mood::Hang,
         Mood::Redirect("/hooks/elsewhere"),
@@ -95,7 +95,7 @@ fn every_entry_arrives_in_order_at_every_endpoint_whatever_receivers_do_and_howe
         Mood::Status(404),
     ];
     let mut size = 0;
-    for mood in moods {
+    for mood in bad_days {
         let server = installation.serve();
         work(&server, 20);
         size = ledger_size(&server);
@@ -129,7 +129,9 @@ fn every_entry_arrives_in_order_at_every_endpoint_whatever_receivers_do_and_howe
         all_in_order(&arrived, size);
         assert!(arrived.iter().all(|arrived| arrived.path == format!("/hooks/{name}")), "no redirect is followed");
         let key = installation.read(&format!("{name}.key"));
-        arrived.iter().for_each(|arrived| signed_by(arrived, &key));
+        for arrived in &arrived {
+            signed_by(arrived, &key);
+        }
         let repeated = arrived.len() as u64 - size;
         println!("{name}: {size} entries, {repeated} deliveries more");
     }
@@ -236,4 +238,35 @@ fn a_secret_of_an_endpoint_is_refused_in_content_and_a_forbidden_address_at_the_
     let refused = installation.serve_in_vain().expect(2);
     refused.says(&["webhooks[0].url: leads to 127.0.0.1, which is not allowed: loopback"]);
     refused.never_says(&token("sol"));
+}
+
+#[test]
+fn the_command_line_makes_keys_shows_endpoints_and_replays() {
+    let (installation, ops, receiver) = (team(), Port::reserve(), Receiver::start());
+    let made = installation.pilot(&["webhook", "key", "--out", "chat.key"]).expect(0);
+    let public = made.stdout.trim();
+    assert!(public.starts_with("whpk_") && public.lines().count() == 1, "{public}");
+    let key = installation.read("chat.key");
+    assert_eq!(mode(&installation.path("chat.key")) & 0o777, 0o600);
+    made.never_says(key.trim());
+    assert_eq!(WebhookKey::parse(Signing::Ed25519, &key).unwrap().public().unwrap(), public);
+    installation.pilot(&["webhook", "key", "--out", "chat.key"]).expect(3);
+    assert_eq!(installation.read("chat.key"), key, "an existing key is not replaced");
+    installation.pilot(&["webhook", "key", "--out", "shared.key", "--signing", "hmac"]).expect(0);
+    assert!(installation.read("shared.key").starts_with("whsec_"));
+
+    configure(&installation, &ops, &[endpoint(&installation, "chat", &receiver, "from = 0")]);
+    let server = installation.serve();
+    work(&server, 2);
+    receiver.until("two items", |arrived| arrived.len() >= 2);
+    let url = server.url();
+    let list = installation.pilot_as(&token("ada"), &["webhook", "list", "--url", &url]).expect(0);
+    let host = receiver.address.to_string();
+    assert!(list.stdout.contains(&host) && list.stdout.contains("delivering"), "{}", list.stdout);
+    let from = receiver.indices()[1].to_string();
+    let replay = ["webhook", "replay", "chat", "--from", &from, "--url", &url];
+    installation.pilot_as(&token("ada"), &replay).expect(1);
+    installation.pilot_as(&token("sol"), &replay).expect(0);
+    receiver.until("one of them again", |arrived| arrived.len() >= 3);
+    assert_eq!(receiver.indices()[2], receiver.indices()[1]);
 }
