@@ -27,6 +27,11 @@ pub(crate) fn run() -> Result<(), Failure> {
     check_typescript()
 }
 
+/// What the client's own tests need. Among it is a library that verifies webhooks.
+pub(crate) fn install_missing() -> Result<(), Failure> {
+    tools::install_missing_python(INSTALLED, "xtask/clients.txt").map(|_| ())
+}
+
 /// A package contains its own licence and version, which must be those of the workspace.
 fn check_copies() -> Result<(), Failure> {
     let licence = read("LICENSE")?;

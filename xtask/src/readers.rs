@@ -1,5 +1,7 @@
-//! `cargo xtask readers`: other people's libraries, with which the tests read permit tokens and attestations.
+//! `cargo xtask readers`: other people's libraries, with which the tests read permit tokens, attestations and
+//! webhooks.
 
+use crate::clients;
 use crate::step::Failure;
 use crate::tools;
 
@@ -8,5 +10,6 @@ const SCRIPTS: &str = "crates/pilot/tests/permits/readers";
 
 pub(crate) fn install_missing() -> Result<(), Failure> {
     tools::install_packages("readers of permit tokens", SCRIPTS)?;
-    tools::install_missing_python(INSTALLED, "xtask/readers.txt").map(|_| ())
+    tools::install_missing_python(INSTALLED, "xtask/readers.txt")?;
+    clients::install_missing()
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Uri;
 use pilot_testing::Scratch;
-use pilot_wire::outgoing::{Outgoing, OutgoingError, TrustError};
+use pilot_wire::outgoing::{Outgoing, OutgoingError, Reach, Receipt, Target, TrustError};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -91,4 +92,43 @@ fn a_file_without_certificates_is_refused_by_name() {
         assert!(matches!(error, TrustError::Unusable { .. }) && error.to_string().contains(name), "{error}");
     }
     assert!(matches!(Outgoing::new(true, Some("no/such/file".as_ref())), Err(TrustError::Unreadable { .. })));
+}
+
+/// Opens this machine, and one port of it.
+fn this_machine(port: u16) -> Reach {
+    Reach { allows: Box::new(|address| address.is_loopback()), ports: vec![port], http: false }
+}
+
+async fn deliver(outgoing: &Outgoing, url: &str, reach: &Reach) -> Result<Receipt, String> {
+    let target = Target::parse(url, reach).map_err(|error| error.to_string())?;
+    let sent = outgoing.deliver(&target, reach, &[], Bytes::from_static(b"{}"), PATIENCE).await;
+    sent.map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_delivery_goes_over_tls_to_what_was_opened_and_follows_no_redirect() {
+    let scratch = Scratch::new();
+    let headers = "Location: http://127.0.0.1:1/\r\nRetry-After: 7\r\n";
+    let (url, certificate) = server(answer("307 Temporary Redirect", headers, &"x".repeat(100_000))).await;
+    let (text, port) = (url.to_string(), url.port_u16().unwrap());
+    let trusting = Outgoing::new(true, Some(&scratch.write("trusted", &certificate))).unwrap();
+    let receipt = deliver(&trusting, &text, &this_machine(port)).await;
+    assert_eq!(receipt, Ok(Receipt { status: 307, retry_after: Some(Duration::from_secs(7)) }));
+    // A name that leads to this machine, which is not opened; and a certificate of nobody who is trusted.
+    let closed = Reach { ports: vec![port], ..Reach::public() };
+    let refused = deliver(&trusting, &text, &closed).await.unwrap_err();
+    assert!(refused.contains("which is not allowed: loopback"), "{refused}");
+    let stranger = Outgoing::new(true, Some(&scratch.write("stranger", &server(String::new()).await.1))).unwrap();
+    assert!(deliver(&stranger, &text, &this_machine(port)).await.unwrap_err().contains("certificate"));
+}
+
+#[tokio::test]
+async fn a_delivery_to_someone_who_says_nothing_is_given_up_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let reach = Reach { http: true, ..this_machine(port) };
+    let target = Target::parse(&format!("http://127.0.0.1:{port}/"), &reach).unwrap();
+    let patience = Duration::from_millis(200);
+    let sent = Outgoing::plain().deliver(&target, &reach, &[], Bytes::new(), patience).await;
+    assert!(matches!(sent, Err(OutgoingError::TooSlow(_))));
 }

@@ -6,11 +6,14 @@ use std::time::Duration;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_testing::postgres::until;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::durability::client::{self, Acknowledged, Answered, Client, Work};
 use crate::durability::ledger::Seen;
 use crate::operations::machine::Machine;
+use crate::operations::second_place::work;
+use crate::operations::webhooks::receiver::Receiver;
+use crate::operations::webhooks::{all_in_order, endpoint};
 use crate::support::harness::{Installation, Server, expiring_credential_file, role_map};
 use crate::support::team::{JSON, TEAM, person, submitted, token};
 
@@ -89,6 +92,50 @@ fn a_credential_revoked_at_one_node_is_refused_at_the_other_by_the_time_that_is_
     let answer = person(&a, "sol").call("POST /v1/credentials/eli-1/revocation", &[JSON], b"{}");
     assert_eq!(answer.status, 201, "{}", answer.text());
     assert_eq!(b.session(&token("eli")).status, 401);
+}
+
+/// The name of the node that sends.
+fn sender(server: &Server) -> Option<String> {
+    let nodes = person(server, "ada").get("/v1/nodes").json();
+    let sends = |node: &&Value| node["duties"].as_array().unwrap().iter().any(|duty| duty == "webhooks");
+    nodes["nodes"].as_array().unwrap().iter().find(sends).map(|node| node["name"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn one_node_sends_webhooks_at_a_time_and_when_it_is_killed_the_other_continues_and_leaves_nothing_out() {
+    let (installation, receiver) = (team(), Receiver::start());
+    let webhook = endpoint(&installation, "all", &receiver, "from = 0\nrestricted = true");
+    for node in ["a", "b"] {
+        let file = format!("{node}.toml");
+        installation.write(&file, &format!("{}{webhook}", installation.read(&file)));
+    }
+    let mut servers = vec![("a", start(&installation, "a")), ("b", start(&installation, "b"))];
+    work(&servers[0].1, 20);
+    work(&servers[1].1, 20);
+    let first = until("someone sends", || sender(&servers[0].1));
+    receiver.until_accepted(end(&servers[0].1));
+    let once = receiver.indices();
+    assert_eq!(once, (0..once.len() as u64).collect::<Vec<_>>(), "each once, although two nodes run");
+    let at = servers.iter().position(|(name, _)| *name == first).unwrap();
+    drop(servers.remove(at));
+    let (name, rest) = servers.remove(0);
+    work(&rest, 20);
+    let last = until("it is known", || Some(end(&rest)));
+    receiver.until_accepted(last);
+    assert_eq!(sender(&rest).as_deref(), Some(name));
+    all_in_order(&receiver.arrived(), last + 1);
+    // Someone asks the node that is left to send all of it again.
+    let before = receiver.arrived().len();
+    assert_eq!(person(&rest, "sol").post("/v1/webhooks/all/replay", &json!({ "from": 0 })).status, 200);
+    receiver.until("all of it again", |arrived| {
+        let again = &arrived[before.min(arrived.len())..];
+        let begun = again.iter().position(|arrived| arrived.index() == 0);
+        begun.is_some_and(|begun| again[begun..].iter().any(|arrived| arrived.index() == last))
+    });
+    // What was under way when they asked comes before it.
+    let again = receiver.indices().split_off(before);
+    let begun = again.iter().position(|index| *index == 0).unwrap();
+    assert!(again[begun..].windows(2).all(|pair| pair[1] == pair[0] + 1), "{again:?}");
 }
 
 #[test]

@@ -15,5 +15,5 @@ pub mod second_place;
 mod signer;
 mod timestamps;
 mod traces;
-mod webhooks;
+pub mod webhooks;
 pub mod witnesses;

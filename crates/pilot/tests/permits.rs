@@ -4,7 +4,7 @@ mod attestations;
 mod behind_the_gate;
 pub mod download;
 mod hostile;
-mod readers;
+pub mod readers;
 mod recipes;
 mod scene;
 mod tokens;

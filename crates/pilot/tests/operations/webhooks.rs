@@ -1,7 +1,8 @@
 //! Webhooks: every entry arrives at every endpoint, in order and at least once, whatever receivers do and whatever is
 //! killed.
 
-mod receiver;
+pub mod receiver;
+mod verified;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +18,7 @@ use crate::support::harness::{Installation, PATIENCE, Port, Server, mode, now};
 use crate::support::team::{Person, payload, person, team, token};
 
 /// An endpoint on this machine: its address is opened, and plain HTTP too.
-fn endpoint(installation: &Installation, name: &str, receiver: &Receiver, more: &str) -> String {
+pub fn endpoint(installation: &Installation, name: &str, receiver: &Receiver, more: &str) -> String {
     installation.write(&format!("{name}.key"), &WebhookKey::generate(Signing::Ed25519).unwrap());
     let address = receiver.address;
     format!(
@@ -39,7 +40,7 @@ fn ledger_size(server: &Server) -> u64 {
 
 /// Every entry is there, and none comes before its predecessor was accepted.
 #[track_caller]
-fn all_in_order(arrived: &[Arrived], size: u64) {
+pub fn all_in_order(arrived: &[Arrived], size: u64) {
     let mut next = 0;
     for arrived in arrived {
         let index = arrived.index();

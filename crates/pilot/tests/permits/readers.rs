@@ -21,6 +21,14 @@ pub fn python() -> PathBuf {
     python
 }
 
+/// Where `cargo xtask readers` puts what verifies webhooks.
+pub fn client_python() -> PathBuf {
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_pilot"));
+    let python = built.parent().unwrap().parent().unwrap().join("tools/clients-1/bin/python3");
+    assert!(python.exists(), "{} is missing: run `cargo xtask readers`, which installs it", python.display());
+    python
+}
+
 pub fn scripts() -> PathBuf {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/permits/readers");
     let installed = scripts.join("node_modules/jose");
