@@ -35,6 +35,7 @@ export type Revocation = Schemas['Revocation']
 export type Workflow = Schemas['Workflow']
 export type WorkflowSummary = Schemas['WorkflowSummary']
 export type Node = Schemas['Node']
+export type Webhook = Schemas['Webhook']
 export type Figures = Schemas['Figures']
 
 export type ConsoleSettings = Schemas['ConsoleSettings']

@@ -17,6 +17,7 @@ import type {
   Schemas,
   Session,
   Transition,
+  Webhook,
   WholeItem,
   Workflow,
   WorkflowSummary,
@@ -184,6 +185,10 @@ export function getWorkflow(name: string, digest?: string): Promise<Workflow> {
 
 export async function listActors(): Promise<ActorInfo[]> {
   return (await settled(client.GET('/v1/actors'))).actors
+}
+
+export async function listWebhooks(): Promise<Webhook[]> {
+  return (await settled(client.GET('/v1/webhooks'))).webhooks
 }
 
 export async function listNodes(): Promise<Node[]> {

@@ -1018,6 +1018,18 @@ const text: Words['text'] = {
     silent: 'nichts zu hören',
   },
 
+  webhooks: {
+    title: 'Webhooks',
+    about: 'Wem Einträge mitgeteilt werden. Was ein Empfänger nicht annimmt, wird erneut versucht; einen angehaltenen muss ein Sicherheitsadmin fortsetzen.',
+    name: 'Empfänger',
+    state: 'Zustand',
+    states: { delivering: 'liefert', failing: 'gestört', paused: 'angehalten' },
+    since: 'gestört seit',
+    lag: 'Einträge im Rückstand',
+    lastAnswer: 'Letzte Antwort',
+    delivered: 'Letzte Zustellung',
+  },
+
   calendar: {
     title: 'Kalender',
     about: 'Zeitfenster freigeschalteter Eingriffe.',

@@ -816,6 +816,18 @@ const text = {
     silent: 'not heard of',
   },
 
+  webhooks: {
+    title: 'Webhooks',
+    about: 'Who is told about entries. What a receiver did not accept is tried again; a paused one has to be resumed by a security admin.',
+    name: 'Endpoint',
+    state: 'State',
+    states: { delivering: 'delivering', failing: 'failing', paused: 'paused' },
+    since: 'failing since',
+    lag: 'Entries behind',
+    lastAnswer: 'Last answer',
+    delivered: 'Last delivery',
+  },
+
   calendar: {
     title: 'Calendar',
     about: 'Execution windows of cleared operations.',
