@@ -24,3 +24,17 @@ test('who may not see refusals is not shown an empty chart of them', async ({ pe
   await expect(page.getByRole('heading', { name: 'Decisions per day' })).toBeVisible()
   await expect(page.getByRole('heading', { name: 'Refused attempts per day' })).toBeHidden()
 })
+
+test('webhooks that need someone come first, without their path', async ({ people }) => {
+  const bare = { paused_because: null, next: 7, lag: 0, failing_since: null, last_answer: 'answered 204', last_answer_at: null, delivered_at: null }
+  const paused = { ...bare, name: 'chat', host: 'chat.example', state: 'paused', lag: 38, last_answer: 'answered 410' }
+  const page = await people.signIn('ada', '/console/inbox')
+  await page.route('**/v1/webhooks', (route) => route.fulfill({ json: { webhooks: [{ ...bare, name: 'archive', host: 'archive.example', state: 'delivering' }, paused], next: null } }))
+  await page.goto('/console/overview')
+  const rows = page.getByRole('region', { name: 'Webhooks' }).getByRole('row')
+  await expect(rows).toHaveCount(3)
+  await expect(rows.nth(1)).toContainText('chat')
+  await expect(rows.nth(1)).toContainText('paused')
+  await expect(rows.nth(1)).toContainText('answered 410')
+  await look(page, 'overview-webhooks')
+})
