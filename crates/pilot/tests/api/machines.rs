@@ -89,9 +89,10 @@ fn what_a_machine_did_is_in_the_ledger_with_its_operator_and_the_evidence_holds(
     installation.pilot_as(&token("ada"), &export).expect(0);
     server.stop().expect(0);
     let key = installation.pilot(&["log", "key", "--config", "pilot.toml"]).expect(0).stdout;
-    let verify = ["evidence", "verify", "item.zip", "--key", key.trim()];
+    let verify = ["evidence", "verify", "item.zip", "--key", key.trim(), "--output", "json"];
     let verified = installation.pilot(&verify).expect(0);
-    assert!(verified.stdout.contains("bot (initiator, operated by ana)"), "{}", verified.stdout);
+    let people = &verified.json()["items"][0]["people"];
+    assert_eq!(people[1], json!({"actor_id": "bot", "role": "initiator", "operated_by": "ana"}), "{people}");
     installation.pilot(&["log", "fsck"]).expect(0);
 }
 
