@@ -50,9 +50,9 @@ pub(crate) struct Propose {
     pub title: String,
     /// What is to be done, in full. It must fit the workflow's payload schema; people decide on exactly this.
     pub payload: Map<String, Value>,
-    /// 1 unless you want the same thing proposed once more after an earlier attempt came to an end.
+    /// 1, unless the same thing is to be proposed once more after an earlier attempt ended.
     #[serde(default = "first")]
-    #[schemars(range(min = 1, max = 100))]
+    #[schemars(range(min = 1, max = 50))]
     pub attempt: u32,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Comment {
     /// The item's id.
     #[schemars(with = "Id")]
     pub item: ItemId,
-    /// What to say. It is recorded for ever under your name.
+    /// What to say. It is kept under your name and cannot be deleted.
     #[schemars(length(min = 1, max = 4000))]
     pub text: String,
 }

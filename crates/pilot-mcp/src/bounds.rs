@@ -35,4 +35,6 @@ pub(crate) const ASK_AGAIN_SECONDS: u64 = 60;
 /// One's own newest items among which an earlier proposal is looked for: as many as one page of summaries has.
 pub(crate) const OWN_ITEMS_MAX: usize = 1_000;
 /// How many of them, if they have the same title, are compared with the proposal.
-pub(crate) const COMPARED_MAX: usize = 20;
+pub(crate) const COMPARED_MAX: usize = 50;
+/// Attempts at the same proposal. No more than are compared.
+pub(crate) const ATTEMPTS_MAX: u32 = 50;

@@ -100,7 +100,7 @@ pub(crate) const ENTRIES: [Entry; 13] = [
         title: "Propose an operation",
         description: "Propose an operation to the people who decide: creates an item and submits it. The same arguments \
                       again find the same item (`already_proposed`) instead of asking people twice, so a call whose answer \
-                      was lost is safe to repeat. To propose the same thing again after it came to an end, raise `attempt`.",
+                      was lost is safe to repeat. To propose the same thing again after it ended, raise `attempt`.",
         roles: INITIATOR,
         effect: Effect::Adds,
         schemas: schemas::<arguments::Propose, propose::Proposed>,

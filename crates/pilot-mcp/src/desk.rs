@@ -21,8 +21,8 @@ pub(crate) struct Desk<S> {
     pub actor: Actor,
     /// A text that no other session has.
     session: String,
-    /// Items that this session has started, with the key under which it did.
-    started: Mutex<HashMap<ItemId, String>>,
+    /// Starts that this session has asked for, each with its key.
+    started: Mutex<HashMap<ItemId, (Value, String)>>,
     /// One proposal after the other: the second of two equal ones finds the first.
     pub proposing: tokio::sync::Mutex<()>,
     /// True once the agent is gone.
@@ -76,11 +76,14 @@ impl<S: Service> Desk<S> {
         self.key(what, &json!({"session": self.session, "arguments": arguments}))
     }
 
-    pub(crate) fn remember_start(&self, item: &ItemId, key: &str) {
-        self.started.lock().unwrap_or_else(PoisonError::into_inner).insert(item.clone(), key.to_owned());
+    /// Before the request is sent, because its answer may be lost.
+    pub(crate) fn remember_start(&self, item: &ItemId, body: &Value, key: &str) {
+        let asked = (body.clone(), key.to_owned());
+        self.started.lock().unwrap_or_else(PoisonError::into_inner).insert(item.clone(), asked);
     }
 
-    pub(crate) fn has_started(&self, item: &ItemId) -> Option<String> {
+    /// The start of this item that this session has asked for, with its key.
+    pub(crate) fn asked_start(&self, item: &ItemId) -> Option<(Value, String)> {
         self.started.lock().unwrap_or_else(PoisonError::into_inner).get(item).cloned()
     }
 
@@ -91,7 +94,8 @@ impl<S: Service> Desk<S> {
     }
 
     pub(crate) async fn item(&self, id: &ItemId) -> Result<Found, Refusal> {
-        let value = self.ask(Request::get(format!("/v1/items/{id}"))).await.map_err(|refusal| refusal.about(id.as_str()))?;
+        let value =
+            self.ask(Request::get(format!("/v1/items/{id}"))).await.map_err(|refusal| refusal.about(id.as_str()))?;
         found(value)
     }
 
@@ -133,5 +137,7 @@ fn unreadable(error: &serde_json::Error) -> Refusal {
 /// Percent-encoded, for a path or a query.
 pub(crate) fn encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }

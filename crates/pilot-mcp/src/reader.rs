@@ -19,7 +19,11 @@ impl<R> UntilEnd<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         if matches!(polled, Poll::Ready(_)) && buffer.filled().len() == before {

@@ -78,9 +78,10 @@ impl Refusal {
 
     /// The same for programs.
     pub(crate) fn json(&self) -> Value {
-        let faults = self.faults.iter().take(FAULTS_MAX).map(|(pointer, detail)| {
-            json!({"pointer": shortened(pointer, 200).0, "detail": shortened(detail, 300).0})
-        });
+        let faults =
+            self.faults.iter().take(FAULTS_MAX).map(
+                |(pointer, detail)| json!({"pointer": shortened(pointer, 200).0, "detail": shortened(detail, 300).0}),
+            );
         json!({"code": self.code, "status": self.status, "item": self.item, "errors": faults.collect::<Vec<_>>()})
     }
 }
@@ -147,7 +148,8 @@ mod tests {
     }
 
     fn problem(status: u16, code: &str, detail: &str, more: &Value) -> Value {
-        let mut body = json!({"type": "x", "title": "x", "status": status, "detail": detail, "code": code, "request_id": "r"});
+        let mut body =
+            json!({"type": "x", "title": "x", "status": status, "detail": detail, "code": code, "request_id": "r"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         body
     }

@@ -121,10 +121,11 @@ impl Status {
                 not_before: window.not_before.to_string(),
                 not_after: window.not_after.to_string(),
             }),
-            lease: item.lease.as_ref().as_ref().map(|lease| Lease {
-                holder: lease.holder.to_string(),
-                expires_at: lease.expires_at.to_string(),
-            }),
+            lease: item
+                .lease
+                .as_ref()
+                .as_ref()
+                .map(|lease| Lease { holder: lease.holder.to_string(), expires_at: lease.expires_at.to_string() }),
             attempts: item.attempts,
             due_at: item.due_at.map(|due_at| due_at.to_string()),
             hold: outlook.hold.as_ref().map(Hold::from),

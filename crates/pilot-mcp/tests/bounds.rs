@@ -70,7 +70,7 @@ async fn the_end_of_the_input_ends_the_server_though_a_call_waits() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_and_leaves_is_no_error() {
+async fn a_client_that_leaves_at_once_is_not_an_error() {
     let fake = Fake::new();
     let client = Client::new(&fake, Role::Auditor).await;
     client.leave().await.unwrap();

@@ -26,7 +26,8 @@ impl Client {
         let server = tokio::spawn(serve(agent, read, write));
         let (read, writer) = split(ours);
         let mut client = Client { lines: BufReader::new(read).lines(), writer, server, next: 1 };
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
         let id = client.send("initialize", &hello).await;
         client.answer(id).await;
         client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;

@@ -164,7 +164,9 @@ fn item(before: &Value, state: &str) -> Value {
     let withdraw = json!({"to": ["withdrawn"], "moves": true, "ends": true, "vote": null});
     let submit = json!({"to": ["submitted"], "moves": true, "ends": false, "vote": null});
     let (actions, effects, waits) = match state {
-        "draft" | "returned" => (json!(["edit", "submit", "withdraw"]), json!({"submit": submit, "withdraw": withdraw}), "initiator"),
+        "draft" | "returned" => {
+            (json!(["edit", "submit", "withdraw"]), json!({"submit": submit, "withdraw": withdraw}), "initiator")
+        }
         "submitted" => (json!(["withdraw"]), json!({"withdraw": withdraw}), "approver"),
         _ => (json!([]), json!({}), ""),
     };

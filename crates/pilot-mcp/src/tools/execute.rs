@@ -123,17 +123,20 @@ pub(crate) struct Started {
 pub(crate) async fn start<S: Service>(desk: &Desk<S>, arguments: Start) -> Result<Said<Started>, Refusal> {
     let Start { item: id, content_digest } = arguments;
     let found = desk.item(&id).await?;
-    if desk.has_started(&id).is_some() && is_mine(desk, &found) {
-        return Ok(said(desk, &found, true));
-    }
-    let action = STARTS.into_iter().find(|action| found.can(action)).unwrap_or("start");
-    let body = json!({"action": action, "content_digest": content_digest});
-    // For this session only: another one with the same credential must not take the execution for its own.
-    let key = desk.session_key("start", &json!({"item": id, "version": found.view.version, "body": body}));
-    // Before the request, because its answer may be lost.
-    desk.remember_start(&id, &key);
+    // Whether a lease of this actor is this session's, the service knows: under the same key it answers as it did then,
+    // and under another it refuses. A second session with the same credential must not take the execution for its own.
+    let asked = desk.asked_start(&id).filter(|_| is_mine(desk, &found));
+    let asked = asked.filter(|(body, _)| body["content_digest"] == *content_digest.as_str());
+    let already_started = asked.is_some();
+    let (body, key) = asked.unwrap_or_else(|| {
+        let action = STARTS.into_iter().find(|action| found.can(action)).unwrap_or("start");
+        let body = json!({"action": action, "content_digest": content_digest});
+        let key = desk.session_key("start", &json!({"item": id, "version": found.view.version, "body": body}));
+        (body, key)
+    });
+    desk.remember_start(&id, &body, &key);
     desk.act(&id, body, key).await?;
-    Ok(said(desk, &desk.item(&id).await?, false))
+    Ok(said(desk, &desk.item(&id).await?, already_started))
 }
 
 fn is_mine<S: Service>(desk: &Desk<S>, found: &Found) -> bool {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Propose;
-use crate::bounds::{COMPARED_MAX, OWN_ITEMS_MAX};
+use crate::bounds::{ATTEMPTS_MAX, COMPARED_MAX, OWN_ITEMS_MAX};
 use crate::desk::{Desk, Found, encoded};
 use crate::refusal::Refusal;
 use crate::service::{Request, Service};
@@ -64,8 +64,9 @@ struct Proposal {
 impl Proposal {
     fn read(arguments: Propose) -> Result<Proposal, Refusal> {
         let Propose { workflow, title, payload, attempt } = arguments;
-        if attempt == 0 {
-            return Err(Refusal::argument("/attempt", "the first attempt is 1"));
+        if !(1..=ATTEMPTS_MAX).contains(&attempt) {
+            let words = format!("attempts are counted from 1 to {ATTEMPTS_MAX}; after that, choose another title");
+            return Err(Refusal::argument("/attempt", &words));
         }
         Ok(Proposal { workflow, title, payload: as_read(payload)?, attempt })
     }
@@ -177,7 +178,9 @@ fn said<S: Service>(desk: &Desk<S>, proposal: &Proposal, found: &Found, already_
             status.state
         ),
         None if found.can("edit") => "It was returned to you: read `history`, then call `revise`.".to_owned(),
-        None => "Call `wait`, or do something else and ask `status` later. Tell the people who are waited for.".to_owned(),
+        None => {
+            "Call `wait`, or do something else and ask `status` later. Tell the people who are waited for.".to_owned()
+        }
     };
     let done = if already_proposed { "This was proposed before; nothing was created." } else { "Proposed." };
     let words = format!("{done} {} {next_step} {WARNING}", status.words());
