@@ -193,14 +193,18 @@ pub(crate) fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result
         let words = format!("have {bytes} bytes; at most {ARGUMENT_BYTES_MAX} are accepted");
         return Err(Refusal::argument("", &words));
     }
-    T::deserialize(&arguments).map_err(|error| wrong(&arguments, &error.to_string()))
+    T::deserialize(&arguments).map_err(|error| wrong::<T>(&arguments, &error.to_string()))
 }
 
-/// The place of a fault is the first argument that its words name.
-fn wrong(arguments: &Value, error: &str) -> Refusal {
-    let names = arguments.as_object().into_iter().flat_map(|members| members.keys());
-    let named = names.into_iter().find(|name| error.contains(&format!("`{name}`")));
-    let pointer = named.map_or(String::new(), |name| pilot_core::json::join("", name));
+/// The place of a fault is the argument without which there is another one, or none.
+fn wrong<T: DeserializeOwned>(arguments: &Value, error: &str) -> Refusal {
+    let is_place = |name: &&String| {
+        let mut others = arguments.clone();
+        others.as_object_mut().map(|members| members.remove(*name));
+        T::deserialize(&others).map_or_else(|other| other.to_string() != error, |_| true)
+    };
+    let place = arguments.as_object().and_then(|members| members.keys().find(is_place));
+    let pointer = place.map_or(String::new(), |name| pilot_core::json::join("", name));
     Refusal::argument(&pointer, error)
 }
 
@@ -236,13 +240,18 @@ mod tests {
     #[test]
     fn an_id_is_an_id_and_never_a_path() {
         for id in ["../items", "", "01890A5D-AC96-774B-BCCE-B302099A8057", "01890a5d-ac96-774b-bcce-b302099a8057/x"] {
-            refused::<OneItem>(&json!({"item": id}), "an item id is a UUID in lowercase");
+            refused::<OneItem>(&json!({"item": id}), "/item: an item id is a UUID in lowercase");
         }
     }
 
     #[test]
-    fn a_time_is_never_negative() {
-        refused::<Wait>(&json!({"item": ID, "timeout_seconds": -1}), "expected u32");
+    fn a_fault_is_named_with_its_place() {
+        refused::<Wait>(
+            &json!({"item": ID, "timeout_seconds": -1}),
+            "/timeout_seconds: invalid value: integer `-1`, expected u32",
+        );
+        refused::<Report>(&json!({"item": ID, "outcome": "approve"}), "/outcome: unknown variant `approve`");
+        refused::<Report>(&json!({"item": ID}), "missing field `outcome`");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use pilot_core::role::Role;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::arguments;
 use crate::tools::{change, execute, propose, reading, wait};
@@ -220,27 +220,49 @@ fn schemas<I: JsonSchema, O: JsonSchema>() -> (JsonObject, JsonObject) {
             settings.meta_schema = None;
         })
     };
-    let input = settings().into_generator().into_root_schema_for::<I>();
-    let output = settings().for_serialize().into_generator().into_root_schema_for::<O>();
-    (object(input.into()), object(output.into()))
+    let mut input = Value::from(settings().into_generator().into_root_schema_for::<I>());
+    let mut output = Value::from(settings().for_serialize().into_generator().into_root_schema_for::<O>());
+    portable(&mut input, Null::LeftOut);
+    portable(&mut output, Null::Said);
+    (object(input), object(output))
 }
 
-fn object(mut schema: Value) -> JsonObject {
-    plain(&mut schema);
+fn object(schema: Value) -> JsonObject {
     let Value::Object(mut schema) = schema else { return JsonObject::new() };
     // The name of a type of ours tells a model nothing.
     schema.remove("title");
+    // Some clients insist on it.
+    schema.entry("properties").or_insert_with(|| JsonObject::new().into());
     schema
 }
 
-/// Without formats that only this library knows, such as `uint32`.
-fn plain(schema: &mut Value) {
+/// What becomes of a type that may also be null.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Null {
+    /// An argument is given or left out.
+    LeftOut,
+    Said,
+}
+
+/// The same schema as most clients can read it: one type at each place, and no format that only this library knows.
+fn portable(schema: &mut Value, null: Null) {
     match schema {
         Value::Object(members) => {
+            members.values_mut().for_each(|member| portable(member, null));
             members.retain(|name, value| name != "format" || !value.is_string());
-            members.values_mut().for_each(plain);
+            let Some(Value::Array(types)) = members.get("type") else { return };
+            let Some(only) = types.iter().find(|name| **name != "null").cloned() else { return };
+            members.insert("type".into(), only);
+            if null == Null::Said {
+                let description = members.remove("description");
+                let mut either = json!({"anyOf": [members, {"type": "null"}]});
+                if let Some(description) = description {
+                    either["description"] = description;
+                }
+                *schema = either;
+            }
         }
-        Value::Array(elements) => elements.iter_mut().for_each(plain),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| portable(element, null)),
         _ => {}
     }
 }
@@ -277,6 +299,14 @@ mod tests {
             // Clients check that every member has a schema that is an object.
             let members = output["properties"].as_object().unwrap();
             assert!(members.values().all(Value::is_object), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn no_place_in_a_schema_has_several_types() {
+        for tool in Role::ALL.into_iter().flat_map(tools_of) {
+            let text = serde_json::to_string(&tool).unwrap();
+            assert!(!text.contains(r#""type":["#) && !text.contains(r#""format":"#), "{text}");
         }
     }
 

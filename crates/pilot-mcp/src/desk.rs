@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, waits};
 use crate::service::{Answer, Request, Service};
 
 pub(crate) struct Desk<S> {
@@ -110,10 +110,22 @@ impl<S: Service> Desk<S> {
         self.ask(Request::get(format!("/v1/workflows/{name}?digest={digest}"))).await
     }
 
-    /// Takes an action.
+    /// Takes an action. A refusal also says who is waited for.
     pub(crate) async fn act(&self, id: &ItemId, body: Value, key: String) -> Result<TransitionView<'static>, Refusal> {
         let taken = self.ask(Request::post(format!("/v1/items/{id}/transitions"), body, key)).await;
-        taken.map_err(|refusal| refusal.about(id.as_str()))
+        match taken {
+            Err(refusal) => Err(self.explained(id, refusal).await),
+            taken => taken,
+        }
+    }
+
+    pub(crate) async fn explained(&self, id: &ItemId, refusal: Refusal) -> Refusal {
+        let refusal = refusal.about(id.as_str());
+        if !refusal.is_by_service() {
+            return refusal;
+        }
+        let waits = self.item(id).await.ok().and_then(|found| waits(&found.outlook.waiting));
+        waits.into_iter().fold(refusal, |refusal, waits| refusal.and(&waits))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an agent is told when something was not done: in plain words, with the code, and who else has to act.
 
+use pilot_api::outlook::WaitingView;
 use pilot_api::problem::{ProblemView, WhoCanView};
 use serde_json::{Value, json};
 
@@ -54,6 +55,11 @@ impl Refusal {
 
     pub(crate) fn code(&self) -> &str {
         &self.code
+    }
+
+    /// The service has decided, and said what it has to say.
+    pub(crate) fn is_by_service(&self) -> bool {
+        self.status.is_some_and(|status| status < 500)
     }
 
     /// Whether the same request may be accepted later.
@@ -124,8 +130,24 @@ fn who_can_in_words(who: &WhoCanView) -> String {
     }
 }
 
+/// `ben or bea can approve; 2 are needed`
+fn can(waiting: &WaitingView) -> String {
+    let WaitingView { action, role, actors, others, needed } = waiting;
+    let needed = if *needed > 1 { format!("; {needed} are needed") } else { String::new() };
+    match one_of(actors.iter().map(ToString::to_string).collect(), *others) {
+        None => format!("nobody ({role}) can {action} now"),
+        Some(names) => format!("{names} can {action}{needed}"),
+    }
+}
+
+/// `It waits: ben or bea can approve.` Nothing if it does not wait for anybody.
+pub(crate) fn waits(waiting: &[WaitingView]) -> Option<String> {
+    let all: Vec<_> = waiting.iter().map(can).collect();
+    (!all.is_empty()).then(|| format!("It waits: {}.", all.join("; ")))
+}
+
 /// `ben, bea or 2 others`
-pub(crate) fn one_of(mut names: Vec<String>, others: usize) -> Option<String> {
+fn one_of(mut names: Vec<String>, others: usize) -> Option<String> {
     match others {
         0 => {}
         1 => names.push("one other".into()),

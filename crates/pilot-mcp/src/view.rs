@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::bounds::{ASK_AGAIN_SECONDS, JSON_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::desk::Found;
-use crate::refusal::one_of;
+use crate::refusal::waits;
 use crate::texts::{Quoted, QuotedJson, shortened};
 
 /// Where an item is.
@@ -26,6 +26,9 @@ pub(crate) struct Status {
     pub proposed_by: String,
     /// What takes it forward, and who can do that now. Decisions are made by these people, not by you.
     pub waiting_for: Vec<Waiting>,
+    /// The same in words.
+    #[serde(skip)]
+    pub waits: Option<String>,
     /// The actions that the service accepts from you now.
     pub you_may: Vec<String>,
     /// What your role could do in this state, but you cannot do now, and why.
@@ -114,6 +117,7 @@ impl Status {
             content_digest: item.content_digest.as_str().to_owned(),
             proposed_by: author.to_owned(),
             waiting_for: outlook.waiting.iter().map(Waiting::from).collect(),
+            waits: waits(&outlook.waiting),
             you_may: item.actions.iter().map(ToString::to_string).collect(),
             you_cannot: outlook.blocked.iter().map(Blocked::from).collect(),
             votes: votes(found),
@@ -142,8 +146,10 @@ impl Status {
         if self.finished {
             return format!("{state} It is finished: nothing more will happen to it.");
         }
-        let waiting: Vec<_> = self.waiting_for.iter().map(Waiting::words).collect();
-        if waiting.is_empty() { state } else { format!("{state} It waits: {}.", waiting.join("; ")) }
+        match &self.waits {
+            Some(waits) => format!("{state} {waits}"),
+            None => state,
+        }
     }
 
     /// When it is worth asking again.
@@ -156,18 +162,6 @@ fn votes(found: &Found) -> Option<Votes> {
     let votes = found.view.votes.as_ref()?;
     let by = votes.by.iter().map(|voter| voter.to_string()).collect();
     Some(Votes { action: votes.action.to_string(), have: votes.have, need: votes.need, by })
-}
-
-impl Waiting {
-    /// `ben or bea can approve; 2 are needed`
-    fn words(&self) -> String {
-        let Waiting { action, role, who, others, needed } = self;
-        let needed = if *needed > 1 { format!("; {needed} are needed") } else { String::new() };
-        match one_of(who.clone(), *others) {
-            None => format!("nobody ({role}) can {action} now"),
-            Some(names) => format!("{names} can {action}{needed}"),
-        }
-    }
 }
 
 impl From<&WaitingView> for Waiting {

@@ -41,7 +41,9 @@ pub(crate) async fn revise<S: Service>(desk: &Desk<S>, arguments: Revise) -> Res
         (false, _) => {
             let body = patch(&found, title, payload)?;
             let edit = Request::patch(format!("/v1/items/{id}"), body, found.view.version);
-            desk.ask::<Value>(edit).await.map_err(|refusal| refusal.about(id.as_str()))?;
+            if let Err(refusal) = desk.ask::<Value>(edit).await {
+                return Err(desk.explained(&id, refusal).await);
+            }
             (submit(desk, &id, &desk.item(&id).await?).await?, false)
         }
     };

@@ -66,7 +66,8 @@ pub(crate) async fn cleared<S: Service>(
         items.push(ClearedItem::from(item));
     }
     let more = if cut { " There may be more." } else { "" };
-    let words = format!("{} items could be started now.{more} {WARNING}", items.len());
+    let count = if items.len() == 1 { "One item".to_owned() } else { format!("{} items", items.len()) };
+    let words = format!("{count} could be started now.{more} {WARNING}");
     Ok(Said { words, view: Cleared { items, cut } })
 }
 

@@ -5,7 +5,7 @@ use pilot_api::workflows::{RuleView, StateKind, WorkflowView, WorkflowsView};
 use pilot_core::actor::Actor;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::arguments;
 use crate::bounds::{JSON_BYTES_MAX, LIST_MAX, TEXT_BYTES_MAX};
@@ -60,6 +60,7 @@ pub(crate) struct Workflow {
     pub title: String,
     pub description: String,
     /// JSON Schema of the payload. Null if it is too long to be shown.
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub payload_schema: Value,
     pub payload_schema_cut: bool,
     pub states: Vec<State>,

@@ -22,7 +22,7 @@ const CALLS: [(&str, &str, &str, &str); 34] = [
     ("ana", "", r#"{}"#, "unknown tool"),
     // An action put in where a tool takes something else.
     ("ana", "withdraw", r#"{"item":"ANA","action":"approve"}"#, "refused invalid_arguments /action"),
-    ("eli", "report", r#"{"item":"ANA","outcome":"approve"}"#, "refused invalid_arguments"),
+    ("eli", "report", r#"{"item":"ANA","outcome":"approve"}"#, "refused invalid_arguments /outcome"),
     ("ana", "revise", r#"{"item":"ANA","state":"cleared","title":"x"}"#, "refused invalid_arguments /state"),
     // Somebody else's name.
     ("ana", "whoami", r#"{"actor_id":"ben"}"#, "refused invalid_arguments /actor_id"),
@@ -41,16 +41,16 @@ const CALLS: [(&str, &str, &str, &str); 34] = [
     ("ana", "revise", r#"{"item":"AMY","title":"mine now"}"#, "refused not_owner"),
     ("ana", "revise", r#"{"item":"ANA","title":"changed under the approvers' eyes"}"#, "refused state_conflict"),
     ("eli", "start", r#"{"item":"ANA","content_digest":"DIGEST"}"#, "refused state_conflict"),
-    ("eli", "heartbeat", r#"{"item":"ANA"}"#, "refused not_owner"),
-    ("eli", "report", r#"{"item":"ANA","outcome":"succeed"}"#, "refused not_owner"),
+    ("eli", "heartbeat", r#"{"item":"ANA"}"#, "refused state_conflict"),
+    ("eli", "report", r#"{"item":"ANA","outcome":"succeed"}"#, "refused state_conflict"),
     // Ids that are paths.
-    ("ana", "status", r#"{"item":"../items"}"#, "refused invalid_arguments"),
-    ("ana", "history", r#"{"item":"ANA/../../actors"}"#, "refused invalid_arguments"),
+    ("ana", "status", r#"{"item":"../items"}"#, "refused invalid_arguments /item"),
+    ("ana", "history", r#"{"item":"ANA/../../actors"}"#, "refused invalid_arguments /item"),
     ("ana", "workflows", r#"{"name":"../items"}"#, "refused not_found"),
-    ("ana", "history", r#"{"item":"ANA","cursor":"1&limit=100000"}"#, "refused invalid_request"),
+    ("ana", "history", r#"{"item":"ANA","cursor":"1&limit=100000"}"#, "refused invalid_request /query/cursor"),
     // Times and sizes.
-    ("ana", "wait", r#"{"item":"ANA","timeout_seconds":-5}"#, "refused invalid_arguments"),
-    ("ana", "wait", r#"{"item":"ANA","timeout_seconds":1e30}"#, "refused invalid_arguments"),
+    ("ana", "wait", r#"{"item":"ANA","timeout_seconds":-5}"#, "refused invalid_arguments /timeout_seconds"),
+    ("ana", "wait", r#"{"item":"ANA","timeout_seconds":1e30}"#, "refused invalid_arguments /timeout_seconds"),
     ("ana", "comment", r#"{"item":"ANA","text":"LONG"}"#, "refused invalid_arguments"),
     (
         "ana",
@@ -140,7 +140,7 @@ fn hostile_calls_are_refused_and_leave_nothing_in_the_ledger() {
             let id = agent.begin(tool, &scene.arguments(arguments));
             let answer = agent.answer(id);
             let found = verdict(&answer);
-            assert!(found.starts_with(expected), "{who} {tool} {arguments}: {found}, not {expected}\n{answer}");
+            assert_eq!(found, *expected, "{who} {tool} {arguments}: {answer}");
         }
         agent.leaves();
     }
