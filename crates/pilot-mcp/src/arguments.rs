@@ -10,6 +10,10 @@ use serde_json::{Map, Value};
 use crate::bounds::{ARGUMENT_BYTES_MAX, ARGUMENT_DEPTH_MAX};
 use crate::refusal::Refusal;
 
+/// How ids and digests are written, for schemas.
+const ID: &str = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$";
+const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
+
 /// No arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +30,7 @@ pub(crate) struct Workflows {
 #[serde(deny_unknown_fields)]
 pub(crate) struct OneItem {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
 }
 
@@ -34,7 +38,7 @@ pub(crate) struct OneItem {
 #[serde(deny_unknown_fields)]
 pub(crate) struct History {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// The `next` of the previous answer, to read on. Without it, the history begins with the creation.
     pub cursor: Option<String>,
@@ -64,7 +68,7 @@ const fn first() -> u32 {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wait {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// The state you last saw. If the item is no longer in it, the call returns at once. Without it: the state now.
     pub while_state: Option<String>,
@@ -77,7 +81,7 @@ pub(crate) struct Wait {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Revise {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// A new title. Without it, the title stays.
     #[schemars(length(min = 1, max = 200))]
@@ -90,7 +94,7 @@ pub(crate) struct Revise {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Withdraw {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// Why, for the people who read the history.
     #[schemars(length(max = 4000))]
@@ -101,7 +105,7 @@ pub(crate) struct Withdraw {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Comment {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// What to say. It is kept under your name and cannot be deleted.
     #[schemars(length(min = 1, max = 4000))]
@@ -119,10 +123,10 @@ pub(crate) struct Cleared {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// The digest of the content that you have read and are about to carry out, from `status`.
-    #[schemars(with = "Digest")]
+    #[schemars(with = "String", extend("pattern" = DIGEST))]
     pub content_digest: ContentDigest,
 }
 
@@ -130,7 +134,7 @@ pub(crate) struct Start {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Heartbeat {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// How far you are, for the people who watch.
     #[schemars(length(max = 500))]
@@ -141,7 +145,7 @@ pub(crate) struct Heartbeat {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Report {
     /// The item's id.
-    #[schemars(with = "Id")]
+    #[schemars(with = "String", extend("pattern" = ID))]
     pub item: ItemId,
     /// How the execution ended. If you do not know, it is `unknown`, never `fail`.
     pub outcome: Outcome,
@@ -170,16 +174,6 @@ impl Outcome {
         }
     }
 }
-
-/// An item's id in a schema.
-#[derive(JsonSchema)]
-#[schemars(inline, transparent, extend("pattern" = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))]
-struct Id(#[expect(dead_code, reason = "only its schema is used")] String);
-
-/// A content's digest in a schema.
-#[derive(JsonSchema)]
-#[schemars(inline, transparent, extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
-struct Digest(#[expect(dead_code, reason = "only its schema is used")] String);
 
 /// Reads arguments strictly, after their size and depth were measured.
 pub(crate) fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Refusal> {
@@ -223,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+    const ITEM: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
     #[track_caller]
     fn refused<T: DeserializeOwned + std::fmt::Debug>(arguments: &Value, words: &str) {
@@ -233,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_argument_that_no_tool_knows_is_refused_by_name() {
-        refused::<OneItem>(&json!({"item": ID, "as": "ben"}), "/as: unknown field `as`, expected `item`.");
+        refused::<OneItem>(&json!({"item": ITEM, "as": "ben"}), "/as: unknown field `as`, expected `item`.");
         refused::<Nothing>(&json!({"role": "approver"}), "/role: unknown field `role`");
     }
 
@@ -247,11 +241,11 @@ mod tests {
     #[test]
     fn a_fault_is_named_with_its_place() {
         refused::<Wait>(
-            &json!({"item": ID, "timeout_seconds": -1}),
+            &json!({"item": ITEM, "timeout_seconds": -1}),
             "/timeout_seconds: invalid value: integer `-1`, expected u32",
         );
-        refused::<Report>(&json!({"item": ID, "outcome": "approve"}), "/outcome: unknown variant `approve`");
-        refused::<Report>(&json!({"item": ID}), "missing field `outcome`");
+        refused::<Report>(&json!({"item": ITEM, "outcome": "approve"}), "/outcome: unknown variant `approve`");
+        refused::<Report>(&json!({"item": ITEM}), "missing field `outcome`");
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(crate) const ENTRIES: [Entry; 13] = [
                       role may do what. Read the schema before you propose.",
         roles: &Role::ALL,
         effect: Effect::Reads,
-        schemas: schemas::<arguments::Workflows, reading::Workflows>,
+        schemas: schemas::<arguments::Workflows, reading::WorkflowsResult>,
     },
     Entry {
         name: Name::Status,
@@ -103,7 +103,7 @@ pub(crate) const ENTRIES: [Entry; 13] = [
                       was lost is safe to repeat. To propose the same thing again after it ended, raise `attempt`.",
         roles: INITIATOR,
         effect: Effect::Adds,
-        schemas: schemas::<arguments::Propose, propose::Proposed>,
+        schemas: schemas::<arguments::Propose, propose::ProposeResult>,
     },
     Entry {
         name: Name::Wait,
@@ -123,7 +123,7 @@ pub(crate) const ENTRIES: [Entry; 13] = [
                       submit it again. Read `history` first: the comment says why it was returned. Votes begin again.",
         roles: INITIATOR,
         effect: Effect::Adds,
-        schemas: schemas::<arguments::Revise, change::Revised>,
+        schemas: schemas::<arguments::Revise, change::ReviseResult>,
     },
     Entry {
         name: Name::Withdraw,
@@ -161,7 +161,7 @@ pub(crate) const ENTRIES: [Entry; 13] = [
                       and carry out exactly that. Heartbeat before the lease ends; report afterwards.",
         roles: EXECUTOR,
         effect: Effect::Adds,
-        schemas: schemas::<arguments::Start, execute::Started>,
+        schemas: schemas::<arguments::Start, execute::StartResult>,
     },
     Entry {
         name: Name::Heartbeat,
@@ -254,12 +254,10 @@ fn portable(schema: &mut Value, null: Null) {
             let Some(only) = types.iter().find(|name| **name != "null").cloned() else { return };
             members.insert("type".into(), only);
             if null == Null::Said {
-                let description = members.remove("description");
-                let mut either = json!({"anyOf": [members, {"type": "null"}]});
-                if let Some(description) = description {
-                    either["description"] = description;
-                }
-                *schema = either;
+                let description = members.remove("description").map(|text| ("description".to_owned(), text));
+                let either = [("anyOf".to_owned(), json!([members, {"type": "null"}]))];
+                let either = either.into_iter().chain(description).collect::<JsonObject>();
+                *schema = either.into();
             }
         }
         Value::Array(elements) => elements.iter_mut().for_each(|element| portable(element, null)),

@@ -10,7 +10,7 @@ use pilot_core::actor::Actor;
 use pilot_core::document::sha256_of_canonical;
 use pilot_core::item::ItemId;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::refusal::{Refusal, waits};
@@ -127,6 +127,12 @@ impl<S: Service> Desk<S> {
         let waits = self.item(id).await.ok().and_then(|found| waits(&found.outlook.waiting));
         waits.into_iter().fold(refusal, |refusal, waits| refusal.and(&waits))
     }
+}
+
+/// The body of an action, with those members that have a value.
+pub(crate) fn action<const N: usize>(name: &str, members: [(&str, Option<Value>); N]) -> Value {
+    let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    [("action".to_owned(), name.into())].into_iter().chain(given).collect::<Map<_, _>>().into()
 }
 
 pub(crate) fn found(value: Value) -> Result<Found, Refusal> {

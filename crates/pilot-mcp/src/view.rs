@@ -160,7 +160,7 @@ impl Status {
 
 fn votes(found: &Found) -> Option<Votes> {
     let votes = found.view.votes.as_ref()?;
-    let by = votes.by.iter().map(|voter| voter.to_string()).collect();
+    let by = votes.by.iter().map(ToString::to_string).collect();
     Some(Votes { action: votes.action.to_string(), have: votes.have, need: votes.need, by })
 }
 

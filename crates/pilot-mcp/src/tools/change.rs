@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Comment, Revise, Withdraw};
-use crate::desk::{Desk, Found};
+use crate::desk::{Desk, Found, action};
 use crate::refusal::Refusal;
 use crate::service::{Request, Service};
 use crate::texts::WARNING;
@@ -16,13 +16,13 @@ use crate::tools::propose::{as_read, check, submit};
 use crate::view::Status;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Revised {
+pub(crate) struct ReviseResult {
     /// True if the item had this content already and is on its way.
     pub already_revised: bool,
     pub status: Status,
 }
 
-pub(crate) async fn revise<S: Service>(desk: &Desk<S>, arguments: Revise) -> Result<Said<Revised>, Refusal> {
+pub(crate) async fn revise<S: Service>(desk: &Desk<S>, arguments: Revise) -> Result<Said<ReviseResult>, Refusal> {
     let Revise { item: id, title, payload } = arguments;
     let payload = payload.map(as_read).transpose()?;
     if title.is_none() && payload.is_none() {
@@ -50,7 +50,7 @@ pub(crate) async fn revise<S: Service>(desk: &Desk<S>, arguments: Revise) -> Res
     let status = Status::new(&found, desk.service.link(id.as_str()));
     let done = if already_revised { "It has this content already." } else { "Revised and submitted again." };
     let words = format!("{done} {} {WARNING}", status.words());
-    Ok(Said { words, view: Revised { already_revised, status } })
+    Ok(Said { words, view: ReviseResult { already_revised, status } })
 }
 
 fn patch(found: &Found, title: Option<String>, payload: Option<Value>) -> Result<Value, Refusal> {
@@ -70,10 +70,7 @@ pub(crate) async fn withdraw<S: Service>(desk: &Desk<S>, arguments: Withdraw) ->
     let Withdraw { item: id, comment } = arguments;
     let found = desk.item(&id).await?;
     let end = found.action_that("withdraw", |effect| effect.moves && effect.ends);
-    let mut body = json!({"action": end.unwrap_or_else(|| "withdraw".to_owned())});
-    if let Some(comment) = comment {
-        body["comment"] = comment.into();
-    }
+    let body = action(end.as_deref().unwrap_or("withdraw"), [("comment", comment.map(Value::from))]);
     let key = desk.key("withdraw", &json!({"item": id, "version": found.view.version, "body": body}));
     desk.act(&id, body, key).await?;
     let view = Status::new(&desk.item(&id).await?, desk.service.link(id.as_str()));

@@ -7,11 +7,11 @@ use pilot_api::workflows::WorkflowView;
 use pilot_core::item::ItemId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{self, Heartbeat, Outcome, Report, Start};
 use crate::bounds::{LIST_MAX, TEXT_BYTES_MAX};
-use crate::desk::{Desk, Found, encoded};
+use crate::desk::{Desk, Found, action, encoded};
 use crate::refusal::Refusal;
 use crate::service::{Request, Service};
 use crate::texts::{Quoted, WARNING};
@@ -115,19 +115,20 @@ impl From<&ItemSummaryView<'_>> for ClearedItem {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Started {
+pub(crate) struct StartResult {
     /// True if this session had started it before: the same execution, not a second one.
     pub already_started: bool,
     pub status: Status,
 }
 
-pub(crate) async fn start<S: Service>(desk: &Desk<S>, arguments: Start) -> Result<Said<Started>, Refusal> {
+pub(crate) async fn start<S: Service>(desk: &Desk<S>, arguments: Start) -> Result<Said<StartResult>, Refusal> {
     let Start { item: id, content_digest } = arguments;
     let found = desk.item(&id).await?;
     // Whether a lease of this actor is this session's, the service knows: under the same key it answers as it did then,
     // and under another it refuses. A second session with the same credential must not take the execution for its own.
     let asked = desk.asked_start(&id).filter(|_| is_mine(desk, &found));
-    let asked = asked.filter(|(body, _)| body["content_digest"] == *content_digest.as_str());
+    let asked =
+        asked.filter(|(body, _)| body.get("content_digest").is_some_and(|asked| *asked == *content_digest.as_str()));
     let already_started = asked.is_some();
     let (body, key) = asked.unwrap_or_else(|| {
         let action = STARTS.into_iter().find(|action| found.can(action)).unwrap_or("start");
@@ -144,25 +145,22 @@ fn is_mine<S: Service>(desk: &Desk<S>, found: &Found) -> bool {
     found.view.lease.as_ref().as_ref().is_some_and(|lease| lease.holder == desk.actor.actor_id)
 }
 
-fn said<S: Service>(desk: &Desk<S>, found: &Found, already_started: bool) -> Said<Started> {
+fn said<S: Service>(desk: &Desk<S>, found: &Found, already_started: bool) -> Said<StartResult> {
     let status = Status::new(found, desk.service.link(found.view.id.as_str()));
     let done = if already_started { "You had started it already." } else { "Started." };
     let until = status.lease.as_ref().map_or_else(String::new, |lease| format!(" before {}", lease.expires_at));
     let words = format!(
-        "{done} Carry out exactly the payload with the digest {}. Send a heartbeat{until}, and report how it ended. If you \
+        "{done} Carry out the payload with the digest {} and nothing else. Send a heartbeat{until}, and report how it ended. If you \
          cannot tell, report `unknown`. {WARNING}",
         status.content_digest
     );
-    Said { words, view: Started { already_started, status } }
+    Said { words, view: StartResult { already_started, status } }
 }
 
 pub(crate) async fn heartbeat<S: Service>(desk: &Desk<S>, arguments: Heartbeat) -> Result<Said<Status>, Refusal> {
     let Heartbeat { item: id, progress } = arguments;
     let found = desk.item(&id).await?;
-    let mut body = json!({"action": "heartbeat"});
-    if let Some(progress) = progress {
-        body["inputs"] = json!({"progress": progress});
-    }
+    let body = action("heartbeat", [("inputs", progress.map(|progress| json!({"progress": progress})))]);
     let key = desk.session_key("heartbeat", &json!({"item": id, "version": found.view.version, "body": body}));
     desk.act(&id, body, key).await?;
     let view = without_payload(desk, &id).await?;
@@ -176,13 +174,8 @@ pub(crate) async fn report<S: Service>(desk: &Desk<S>, arguments: Report) -> Res
         return Err(Refusal::argument("/comment", "`unknown` needs a comment: what you know, and what you do not"));
     }
     let found = desk.item(&id).await?;
-    let mut body = json!({"action": outcome.action()});
-    if let Some(comment) = comment {
-        body["comment"] = comment.into();
-    }
-    if let Some(result) = result {
-        body["inputs"] = json!({"result": result});
-    }
+    let inputs = result.map(|result| json!({"result": result}));
+    let body = action(outcome.action(), [("comment", comment.map(Value::from)), ("inputs", inputs)]);
     // With the version, because an item may be executed several times and end in the same way.
     let key = desk.key("report", &json!({"item": id, "version": found.view.version, "body": body}));
     desk.act(&id, body, key).await?;

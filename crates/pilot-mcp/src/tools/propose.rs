@@ -20,7 +20,7 @@ use crate::tools::Said;
 use crate::view::Status;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Proposed {
+pub(crate) struct ProposeResult {
     /// True if this very proposal was there before the call, and nothing was created.
     pub already_proposed: bool,
     /// Which attempt at the same proposal this is.
@@ -32,7 +32,7 @@ pub(crate) struct Proposed {
     pub status: Status,
 }
 
-pub(crate) async fn propose<S: Service>(desk: &Desk<S>, arguments: Propose) -> Result<Said<Proposed>, Refusal> {
+pub(crate) async fn propose<S: Service>(desk: &Desk<S>, arguments: Propose) -> Result<Said<ProposeResult>, Refusal> {
     let _turn = desk.proposing.lock().await;
     let proposal = Proposal::read(arguments)?;
     let definition = desk.workflow(&proposal.workflow).await?;
@@ -169,7 +169,7 @@ pub(crate) async fn submit<S: Service>(desk: &Desk<S>, id: &ItemId, found: &Foun
     desk.item(id).await
 }
 
-fn said<S: Service>(desk: &Desk<S>, proposal: &Proposal, found: &Found, already_proposed: bool) -> Said<Proposed> {
+fn said<S: Service>(desk: &Desk<S>, proposal: &Proposal, found: &Found, already_proposed: bool) -> Said<ProposeResult> {
     let status = Status::new(found, desk.service.link(found.view.id.as_str()));
     let next_attempt = status.finished.then_some(proposal.attempt + 1);
     let next_step = match next_attempt {
@@ -184,6 +184,6 @@ fn said<S: Service>(desk: &Desk<S>, proposal: &Proposal, found: &Found, already_
     };
     let done = if already_proposed { "This was proposed before; nothing was created." } else { "Proposed." };
     let words = format!("{done} {} {next_step} {WARNING}", status.words());
-    let view = Proposed { already_proposed, attempt: proposal.attempt, next_attempt, next_step, status };
+    let view = ProposeResult { already_proposed, attempt: proposal.attempt, next_attempt, next_step, status };
     Said { words, view }
 }

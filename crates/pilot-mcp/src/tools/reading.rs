@@ -34,7 +34,7 @@ pub(crate) async fn whoami<S: Service>(desk: &Desk<S>) -> Result<Said<Whoami>, R
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Workflows {
+pub(crate) struct WorkflowsResult {
     pub workflows: Vec<Summary>,
     /// Whether there are more than are listed.
     pub cut: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Workflow {
     pub payload_schema: Value,
     pub payload_schema_cut: bool,
     pub states: Vec<State>,
-    pub actions: Vec<Action>,
+    pub actions: Vec<Rule>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -77,7 +77,7 @@ pub(crate) struct State {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct Action {
+pub(crate) struct Rule {
     pub action: String,
     pub from: Vec<String>,
     /// Null if the item stays where it is.
@@ -89,11 +89,14 @@ pub(crate) struct Action {
 pub(crate) async fn workflows<S: Service>(
     desk: &Desk<S>,
     arguments: arguments::Workflows,
-) -> Result<Said<Workflows>, Refusal> {
+) -> Result<Said<WorkflowsResult>, Refusal> {
     if let Some(name) = arguments.name {
         let workflow = Workflow::from(desk.workflow(&name).await?);
         let words = format!("The workflow {}: its payload schema, states and actions.", workflow.name);
-        return Ok(Said { words, view: Workflows { workflows: Vec::new(), cut: false, workflow: Some(workflow) } });
+        return Ok(Said {
+            words,
+            view: WorkflowsResult { workflows: Vec::new(), cut: false, workflow: Some(workflow) },
+        });
     }
     let found: WorkflowsView<'static> = desk.ask(Request::get("/v1/workflows")).await?;
     let cut = found.workflows.len() > LIST_MAX;
@@ -106,7 +109,7 @@ pub(crate) async fn workflows<S: Service>(
     let workflows: Vec<_> = summaries.collect();
     let names: Vec<_> = workflows.iter().map(|workflow| workflow.name.as_str()).collect();
     let words = format!("The workflows are {}. Ask for one by name to get its payload schema.", names.join(", "));
-    Ok(Said { words, view: Workflows { workflows, cut, workflow: None } })
+    Ok(Said { words, view: WorkflowsResult { workflows, cut, workflow: None } })
 }
 
 impl From<WorkflowView> for Workflow {
@@ -124,18 +127,18 @@ impl From<WorkflowView> for Workflow {
             payload_schema: if payload_schema_cut { Value::Null } else { schema },
             payload_schema_cut,
             states: found.states.into_iter().map(|state| State { name: state.name, kind: kind(state.kind) }).collect(),
-            actions: found.transitions.into_iter().map(Action::from).collect(),
+            actions: found.transitions.into_iter().map(Rule::from).collect(),
             name: found.name,
             version: found.version,
         }
     }
 }
 
-impl From<RuleView> for Action {
-    fn from(rule: RuleView) -> Action {
+impl From<RuleView> for Rule {
+    fn from(rule: RuleView) -> Rule {
         let RuleView { action, from, to, roles, comment_required, .. } = rule;
         let roles = roles.iter().map(ToString::to_string).collect();
-        Action { action, from, to, roles, needs_comment: comment_required }
+        Rule { action, from, to, roles, needs_comment: comment_required }
     }
 }
 
@@ -148,7 +151,7 @@ pub(crate) async fn status<S: Service>(desk: &Desk<S>, arguments: arguments::One
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct History {
     /// Oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Line>,
     /// Give this as `cursor` to read on. Null if these are the last.
     pub next: Option<String>,
 }
@@ -156,7 +159,7 @@ pub(crate) struct History {
 /// Something that happened to the item.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub(crate) struct Entry {
+pub(crate) struct Line {
     /// Its index in the ledger.
     pub entry: u64,
     /// RFC 3339.
@@ -180,17 +183,17 @@ pub(crate) async fn history<S: Service>(
     let cursor = arguments.cursor.map_or_else(String::new, |cursor| format!("&cursor={}", encoded(&cursor)));
     let path = format!("/v1/items/{id}/history?limit={LIST_MAX}{cursor}");
     let page: HistoryPage = desk.ask(Request::get(path)).await.map_err(|refusal| refusal.about(id.as_str()))?;
-    let entries: Vec<_> = page.transitions.iter().map(Entry::from).collect();
+    let entries: Vec<_> = page.transitions.iter().map(Line::from).collect();
     let more = if page.next.is_some() { " There are more; give `next` as `cursor`." } else { "" };
     let words = format!("{} entries of item {id}, oldest first.{more} {WARNING}", entries.len());
     Ok(Said { words, view: History { entries, next: page.next } })
 }
 
-impl From<&TransitionView<'_>> for Entry {
-    fn from(entry: &TransitionView<'_>) -> Entry {
-        let by = entry.actor_id.as_ref().map(|actor| actor.to_string());
+impl From<&TransitionView<'_>> for Line {
+    fn from(entry: &TransitionView<'_>) -> Line {
+        let by = entry.actor_id.as_ref().map(ToString::to_string);
         let author = by.as_deref().unwrap_or("a timer");
-        Entry {
+        Line {
             entry: entry.entry,
             at: entry.at.to_string(),
             action: entry.action.to_string(),
