@@ -50,5 +50,5 @@ async fn serve(service: Arc<Service>) -> Result<(), Failure> {
     let actor: Actor = service.client().ask(Ask::get("/v1/session")).await?.read()?;
     note(&format!("serving {} ({}) for {}", actor.actor_id, actor.role, service.client().url()))?;
     let agent = Agent { service: Way(service), actor, session: new_key()?, version: env!("CARGO_PKG_VERSION") };
-    pilot_mcp::serve_stdio(agent).await.map_err(|error| Failure::Refused(error.0))
+    Box::pin(pilot_mcp::serve_stdio(agent)).await.map_err(|error| Failure::Refused(error.0))
 }
