@@ -360,7 +360,7 @@ mod tests {
         let written = String::from_utf8(json).unwrap();
         assert_eq!(written, format!("[\"{FORM}\",{rest}]"));
         assert_eq!(read(&written).unwrap(), before);
-        for newer in [written.replacen('3', "4", 1), "[\"17\",1,2,3]".to_owned()] {
+        for newer in [written.replacen('3', "5", 1), "[\"17\",1,2,3]".to_owned()] {
             let newer = read(&newer);
             assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
         }
@@ -370,6 +370,22 @@ mod tests {
         }
         let damaged = read(&written.replacen("initiator", "nobody", 1));
         assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
+    }
+
+    #[test]
+    fn a_row_says_who_operates_the_machines_that_took_part_in_a_form_of_its_own() {
+        let id = |name: &str| name.parse::<ActorId>().unwrap();
+        let rest = "[1,\"sha256:d\",\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\
+                    \"initiator\",1,2,3,false,null,null,[[\"ben\",\"approve\",null,7]],0,{\"ana\":\"initiator\"},[]]";
+        let mut item = read(rest).unwrap();
+        item.created_by.operated_by = Some(id("ida"));
+        item.votes[0].operated_by = Some(id("bea"));
+        item.operators.insert(Operator { person: id("ida"), machine: id("ana") });
+        let mut json = Vec::new();
+        to_json(&item, &mut json).unwrap();
+        let written = String::from_utf8(json).unwrap();
+        assert!(written.starts_with("[\"4\",["), "{written}");
+        assert_eq!(read(&written).unwrap(), item);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) struct Whoami {
 }
 
 pub(crate) async fn whoami<S: Service>(desk: &Desk<S>) -> Result<Said<Whoami>, Refusal> {
-    let Actor { actor_id, role } = desk.ask(Request::get("/v1/session")).await?;
+    let Actor { actor_id, role, .. } = desk.ask(Request::get("/v1/session")).await?;
     let view = Whoami { actor_id: actor_id.to_string(), role: role.to_string() };
     let words = format!(
         "You are {actor_id}, in the role {role}. What you do is recorded under this name. Decisions about items are made by \
