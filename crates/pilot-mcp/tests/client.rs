@@ -21,7 +21,7 @@ impl Client {
     pub async fn new(fake: &Fake, role: Role) -> Client {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (read, write) = split(theirs);
-        let actor = Actor { actor_id: "ana".parse().unwrap(), role };
+        let actor = Actor::new("ana".parse().unwrap(), role);
         let agent = Agent { service: fake.clone(), actor, session: "s1".into(), version: "0" };
         let server = tokio::spawn(serve(agent, read, write));
         let (read, writer) = split(ours);

@@ -73,10 +73,10 @@ pub fn load_credentials(config: &Config) -> Result<(Credentials, Option<RoleMapF
 fn check_machines(profile: Profile, path: &Path, map: &RoleMap, faults: &mut Vec<String>) {
     let loose = map.loose_machines();
     match profile {
-        Profile::Production => faults.extend(loose.iter().map(|fault| line(&path.display(), fault))),
+        Profile::Production => faults.extend(loose.iter().map(|fault| line(path.display(), fault))),
         Profile::Pilot => {
             for fault in &loose {
-                tracing::warn!("{}; the production profile refuses this", line(&path.display(), fault));
+                tracing::warn!("{}; the production profile refuses this", line(path.display(), fault));
             }
         }
     }
