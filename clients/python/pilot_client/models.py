@@ -82,6 +82,8 @@ Transition = TypedDict(
         # The same for the inputs.
         "inputs_nonce": str | None,
         "item_id": ItemId,
+        # If the actor is a machine: who operated it at the time.
+        "operated_by": NotRequired[ActorId],
         "role": Role | None,
         "to": str | None,
         "version": int,
@@ -91,6 +93,8 @@ Transition = TypedDict(
 
 class Actor(TypedDict):
     actor_id: ActorId
+    operated_by: NotRequired[Any]
+    """If the actor is a machine: who operates it. The session does not say so."""
     role: Role
 
 
@@ -159,6 +163,7 @@ Code: TypeAlias = Literal[
     "content_changed",
     "item_held",
     "outside_window",
+    "too_many_open",
     "version_mismatch",
     "invalid_request",
     "unknown_action",
@@ -516,6 +521,8 @@ class ActorInfo(TypedDict):
     kind: Literal["human", "machine"]
     last_seen: Time | None
     """Since the service started; null when not seen yet."""
+    operated_by: NotRequired[ActorId]
+    """Who answers for this machine; the two count as one person."""
     role: Role
 
 
@@ -558,6 +565,7 @@ Entry = TypedDict(
         "index": int,
         "inputs": NotRequired[Digest],
         "item": NotRequired[ItemId],
+        "operated_by": NotRequired[ActorId],
         "role": NotRequired[Role],
         "to": NotRequired[str],
         "type": str,

@@ -20,8 +20,10 @@ pub(crate) const JSON_BYTES_MAX: usize = 20 * 1024;
 pub(crate) const TEXT_BYTES_MAX: usize = 600;
 /// What is shown of a problem.
 pub(crate) const PROBLEM_BYTES_MAX: usize = 4 * 1024;
-/// Entries of a history, items of a list, workflows.
+/// Items of a list, workflows.
 pub(crate) const LIST_MAX: usize = 20;
+/// Entries of a history: so few that the longest texts in each fit into one result.
+pub(crate) const HISTORY_MAX: usize = 10;
 /// Faults in arguments that are listed.
 pub(crate) const FAULTS_MAX: usize = 10;
 

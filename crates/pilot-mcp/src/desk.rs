@@ -25,6 +25,8 @@ pub(crate) struct Desk<S> {
     started: Mutex<HashMap<ItemId, (Value, String)>>,
     /// One proposal after the other: the second of two equal ones finds the first.
     pub proposing: tokio::sync::Mutex<()>,
+    /// One start after the other: the second of two equal ones is told that it is the first.
+    pub starting: tokio::sync::Mutex<()>,
     /// True once the agent is gone.
     pub ended: watch::Receiver<bool>,
 }
@@ -45,20 +47,22 @@ impl Found {
         self.outlook.waiting.is_empty() && self.view.waits_for.is_empty()
     }
 
-    /// The action that the service offers the caller for this purpose: the one with the usual name, or else the only one.
-    pub(crate) fn action_that(&self, usual: &str, fits: impl Fn(&EffectView) -> bool) -> Option<String> {
-        let fitting = self.outlook.effects.iter().filter(|(_, effect)| fits(effect));
-        let names: Vec<_> = fitting.map(|(name, _)| name.to_string()).collect();
-        match names.as_slice() {
-            [only] => Some(only.clone()),
-            several => several.iter().find(|name| **name == usual).cloned(),
+    /// The action by which the caller sends on what they are still editing: `submit`, or else the only one there is.
+    /// Where the content cannot be edited any more, an action that moves the item may be a decision.
+    pub(crate) fn submission(&self) -> String {
+        let moves = |effect: &EffectView| effect.moves && !effect.ends;
+        let forward = self.outlook.effects.iter().filter(|(_, effect)| moves(effect)).map(|(name, _)| name.to_string());
+        match forward.collect::<Vec<_>>().as_slice() {
+            [only] if self.can("edit") => only.clone(),
+            _ => "submit".to_owned(),
         }
     }
 }
 
 impl<S: Service> Desk<S> {
     pub(crate) fn new(service: S, actor: Actor, session: String, ended: watch::Receiver<bool>) -> Desk<S> {
-        Desk { service, actor, session, started: Mutex::default(), proposing: tokio::sync::Mutex::default(), ended }
+        let (started, proposing, starting) = Default::default();
+        Desk { service, actor, session, started, proposing, starting, ended }
     }
 
     pub(crate) fn own_name(&self) -> &str {
@@ -76,10 +80,13 @@ impl<S: Service> Desk<S> {
         self.key(what, &json!({"session": self.session, "arguments": arguments}))
     }
 
-    /// Before the request is sent, because its answer may be lost.
-    pub(crate) fn remember_start(&self, item: &ItemId, body: &Value, key: &str) {
-        let asked = (body.clone(), key.to_owned());
-        self.started.lock().unwrap_or_else(PoisonError::into_inner).insert(item.clone(), asked);
+    /// Before the request is sent, because its answer may be lost. Gives back what was remembered before.
+    pub(crate) fn remember_start(&self, item: &ItemId, asked: Option<(Value, String)>) -> Option<(Value, String)> {
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        match asked {
+            Some(asked) => started.insert(item.clone(), asked),
+            None => started.remove(item),
+        }
     }
 
     /// The start of this item that this session has asked for, with its key.

@@ -32,16 +32,17 @@ impl Quoted {
 pub(crate) struct QuotedJson {
     /// The actor who wrote it.
     pub written_by: String,
-    /// Invisible characters are written as their code points. Null if it is too long to be shown.
+    /// Invisible characters are written as their code points. Null if it is too long or too misleading to be shown.
     pub json: Value,
-    /// Whether it is too long to be shown; a person can see it at `link`.
+    /// Whether it cannot be shown; a person can see it at `link`.
     pub cut: bool,
 }
 
 impl QuotedJson {
     pub(crate) fn new(written_by: &str, json: &Value, bytes_max: usize) -> QuotedJson {
         let shown = visible_value(json);
-        let cut = shown.to_string().len() > bytes_max;
+        // Two names that look alike once they are visible would become one member, and the other would be hidden.
+        let cut = shown.to_string().len() > bytes_max || members_of(&shown) < members_of(json);
         QuotedJson { written_by: written_by.to_owned(), json: if cut { Value::Null } else { shown }, cut }
     }
 }
@@ -69,6 +70,15 @@ pub(crate) fn visible_value(value: &Value) -> Value {
     }
 }
 
+/// How many members the objects in a value have.
+fn members_of(value: &Value) -> usize {
+    match value {
+        Value::Array(elements) => elements.iter().map(members_of).sum(),
+        Value::Object(members) => members.len() + members.values().map(members_of).sum::<usize>(),
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -81,6 +91,13 @@ mod tests {
         assert_eq!(quoted.text, "approve⟨U+202E⟩evorppa⟨U+200B⟩ ⟨U+001B⟩[2J");
         let json = QuotedJson::new("ana", &json!({"a\u{feff}": ["\u{2066}x"]}), 100);
         assert_eq!(json.json, json!({"a⟨U+FEFF⟩": ["⟨U+2066⟩x"]}));
+    }
+
+    #[test]
+    fn a_member_that_would_hide_behind_another_of_the_same_visible_name_hides_the_whole() {
+        let two = json!({"argv\u{200b}": ["rm", "-rf", "/"], "argv⟨U+200B⟩": ["true"]});
+        let shown = QuotedJson::new("ana", &json!([two]), 100);
+        assert!(shown.cut && shown.json.is_null(), "{shown:?}");
     }
 
     #[test]

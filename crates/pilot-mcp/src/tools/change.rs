@@ -69,8 +69,8 @@ fn patch(found: &Found, title: Option<String>, payload: Option<Value>) -> Result
 pub(crate) async fn withdraw<S: Service>(desk: &Desk<S>, arguments: Withdraw) -> Result<Said<Status>, Refusal> {
     let Withdraw { item: id, comment } = arguments;
     let found = desk.item(&id).await?;
-    let end = found.action_that("withdraw", |effect| effect.moves && effect.ends);
-    let body = action(end.as_deref().unwrap_or("withdraw"), [("comment", comment.map(Value::from))]);
+    // By name only: another action that ends an item may be a decision about it.
+    let body = action("withdraw", [("comment", comment.map(Value::from))]);
     let key = desk.key("withdraw", &json!({"item": id, "version": found.view.version, "body": body}));
     desk.act(&id, body, key).await?;
     let view = Status::new(&desk.item(&id).await?, desk.service.link(id.as_str()));

@@ -122,6 +122,7 @@ pub(crate) struct StartResult {
 }
 
 pub(crate) async fn start<S: Service>(desk: &Desk<S>, arguments: Start) -> Result<Said<StartResult>, Refusal> {
+    let _turn = desk.starting.lock().await;
     let Start { item: id, content_digest } = arguments;
     let found = desk.item(&id).await?;
     // Whether a lease of this actor is this session's, the service knows: under the same key it answers as it did then,
@@ -136,9 +137,30 @@ pub(crate) async fn start<S: Service>(desk: &Desk<S>, arguments: Start) -> Resul
         let key = desk.session_key("start", &json!({"item": id, "version": found.view.version, "body": body}));
         (body, key)
     });
-    desk.remember_start(&id, &body, &key);
-    desk.act(&id, body, key).await?;
-    Ok(said(desk, &desk.item(&id).await?, already_started))
+    let earlier = desk.remember_start(&id, Some((body.clone(), key.clone())));
+    let started = match desk.act(&id, body, key).await {
+        // What was refused is no start; an earlier one may still be this session's.
+        Err(refusal) if refusal.is_by_service() => {
+            desk.remember_start(&id, earlier);
+            return Err(refusal);
+        }
+        started => started?,
+    };
+    let found = desk.item(&id).await?;
+    // The answer to a repeated start is that of the first time. Since then the item may have been started once more.
+    if found.view.entered_at != started.at {
+        return Err(moved_on(&id, &found));
+    }
+    Ok(said(desk, &found, already_started))
+}
+
+fn moved_on(id: &ItemId, found: &Found) -> Refusal {
+    let words = format!(
+        "The execution that this session started has ended; the item is now {}. Do not carry anything out: if it is being \
+         executed, another session does that.",
+        found.view.state
+    );
+    Refusal::new("state_conflict", words).about(id.as_str())
 }
 
 fn is_mine<S: Service>(desk: &Desk<S>, found: &Found) -> bool {

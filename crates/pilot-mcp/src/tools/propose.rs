@@ -44,13 +44,28 @@ pub(crate) async fn propose<S: Service>(desk: &Desk<S>, arguments: Propose) -> R
             let words = format!("the next attempt at this proposal is {}", earlier.len() + 1);
             return Err(Refusal::argument("/attempt", &words));
         }
-        None => (proposal.create(desk).await?, false),
+        None => {
+            not_yet(desk, earlier.last()).await?;
+            (proposal.create(desk).await?, false)
+        }
     };
     let found = desk.item(&id).await?;
     // A creation whose answer was lost, or was given an hour ago, is answered once more: the item shows how far it is.
     let is_attached = is_attached || found.view.version > 1;
-    let found = if found.view.state == *definition.initial { submit(desk, &id, &found).await? } else { found };
+    // Only what was never submitted: what came back to its first state was returned, and is to be revised.
+    let is_cut_off = found.view.version == 1 && found.view.state == *definition.initial;
+    let found = if is_cut_off { submit(desk, &id, &found).await? } else { found };
     Ok(said(desk, &proposal, &found, is_attached))
+}
+
+/// People are asked about the same thing once more only after they have answered.
+async fn not_yet<S: Service>(desk: &Desk<S>, last: Option<&ItemId>) -> Result<(), Refusal> {
+    let Some(id) = last else { return Ok(()) };
+    if desk.item(id).await?.is_finished() {
+        return Ok(());
+    }
+    let words = format!("the attempt before this one, item {id}, is not finished; call `wait`, `revise` or `withdraw`");
+    Err(Refusal::argument("/attempt", &words))
 }
 
 /// What is proposed.
@@ -159,8 +174,7 @@ struct Created {
 
 /// Takes the action with which the definition lets the initiator send an item on.
 pub(crate) async fn submit<S: Service>(desk: &Desk<S>, id: &ItemId, found: &Found) -> Result<Found, Refusal> {
-    let forward = found.action_that("submit", |effect| effect.moves && !effect.ends);
-    let action = forward.unwrap_or_else(|| "submit".to_owned());
+    let action = found.submission();
     // With the version, because the same content may be submitted again after it was returned.
     let key = desk.key("submit", &json!({"item": id, "version": found.view.version}));
     let body = json!({"action": action, "content_digest": found.view.content_digest});

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::arguments;
-use crate::bounds::{JSON_BYTES_MAX, LIST_MAX, TEXT_BYTES_MAX};
+use crate::bounds::{HISTORY_MAX, JSON_BYTES_MAX, LIST_MAX, TEXT_BYTES_MAX};
 use crate::desk::{Desk, encoded};
 use crate::refusal::Refusal;
 use crate::service::{Request, Service};
@@ -181,7 +181,7 @@ pub(crate) async fn history<S: Service>(
 ) -> Result<Said<History>, Refusal> {
     let id = &arguments.item;
     let cursor = arguments.cursor.map_or_else(String::new, |cursor| format!("&cursor={}", encoded(&cursor)));
-    let path = format!("/v1/items/{id}/history?limit={LIST_MAX}{cursor}");
+    let path = format!("/v1/items/{id}/history?limit={HISTORY_MAX}{cursor}");
     let page: HistoryPage = desk.ask(Request::get(path)).await.map_err(|refusal| refusal.about(id.as_str()))?;
     let entries: Vec<_> = page.transitions.iter().map(Line::from).collect();
     let more = if page.next.is_some() { " There are more; give `next` as `cursor`." } else { "" };
