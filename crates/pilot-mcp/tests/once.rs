@@ -49,6 +49,16 @@ async fn a_proposal_that_is_already_there_says_so_even_after_the_service_forgot_
 }
 
 #[tokio::test]
+async fn nobody_is_asked_once_more_before_the_first_answer() {
+    let fake = Fake::new();
+    let mut client = Client::new(&fake, Role::Initiator).await;
+    client.must("propose", &proposal()).await;
+    let refused = client.call("propose", &attempt(2)).await;
+    assert!(words(&refused).contains("is not finished; call `wait`, `revise` or `withdraw`"), "{refused}");
+    assert_eq!(fake.items(), 1);
+}
+
+#[tokio::test]
 async fn a_proposal_that_is_over_is_not_made_again_unless_the_attempt_is_raised() {
     let fake = Fake::new();
     let mut client = Client::new(&fake, Role::Initiator).await;

@@ -109,6 +109,26 @@ fn an_agent_proposes_people_decide_and_another_agent_carries_it_out() {
 }
 
 #[test]
+fn an_execution_that_another_session_began_after_this_one_ended_is_not_taken_for_its_own() {
+    let installation = team();
+    let server = installation.serve();
+    let mut ana = Agent::new(&installation, &server.url(), "ana");
+    let status = ana.must("propose", &proposal())["status"].clone();
+    let (id, digest) = (status["item"].as_str().unwrap().to_owned(), status["content_digest"].clone());
+    person(&server, "ben").decides(&id, "approve");
+    let inputs = with_times(&json!({"not_after": "in an hour"}), &id);
+    person(&server, "sol").must(&id, &json!({"action": "clear", "content_digest": digest, "inputs": inputs}));
+    let [mut first, mut second] = [(); 2].map(|()| Agent::new(&installation, &server.url(), "eli"));
+    let start = json!({"item": id, "content_digest": digest});
+    first.must("start", &start);
+    first.must("report", &json!({"item": id, "outcome": "fail", "result": "no disk"}));
+    second.must("start", &start);
+    let said = first.fails("start", &start);
+    assert!(said.contains("The execution that this session started has ended"), "{said}");
+    assert_eq!(second.must("start", &start)["already_started"], true);
+}
+
+#[test]
 fn an_agent_comments_and_withdraws_its_own_and_cannot_touch_that_of_another() {
     let installation = team();
     let server = installation.serve();
