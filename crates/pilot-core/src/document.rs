@@ -126,7 +126,8 @@ pub fn merge_patch(target: Value, patch: &Value) -> Value {
     Value::Object(merged)
 }
 
-/// The merge patch (RFC 7396) that makes one payload into another. `None` if that is impossible, because a merge patch cannot set a member to null.
+/// The merge patch (RFC 7396) that makes one payload into another. `None` if that is impossible,
+/// because a merge patch cannot set a member to null.
 pub fn patch_between(from: &Value, to: &Value) -> Option<Value> {
     let (Value::Object(before), Value::Object(after)) = (from, to) else {
         return (!has_null(to)).then(|| to.clone());
