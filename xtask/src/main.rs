@@ -20,6 +20,7 @@ mod distribution;
 mod fuzz;
 mod ha;
 mod manifests;
+mod mcp;
 mod observe;
 mod pages;
 mod places;
@@ -58,6 +59,7 @@ cargo xtask COMMAND
                           sign the checksums of what was built elsewhere
   proxies                 install the proxies that the tests start in front of the service
   readers                 install the libraries with which the tests read permit tokens
+  mcp                     install the MCP clients with which the tests call `pilot mcp`
   verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
   ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
@@ -115,12 +117,13 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["dist", rest @ ..] => distribution::command(rest),
         ["proxies"] => proxies::install_missing(),
         ["readers"] => readers::install_missing(),
+        ["mcp"] => mcp::install_missing(),
         ["vault"] => vault::install(),
         ["verifiers", rest @ ..] => verifiers::command(rest),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "clients" | "deny" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
+        ["check" | "clients" | "deny" | "mcp" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
             Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
         }
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),

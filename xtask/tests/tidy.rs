@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "pilot-testing",
     "pilot-core",
     "pilot-explain",
@@ -18,6 +18,7 @@ const CRATES: [&str; 14] = [
     "pilot-wire",
     "pilot-setup",
     "pilot-api",
+    "pilot-mcp",
     "pilot-ledger",
     "pilot-witness",
     "pilot-server",

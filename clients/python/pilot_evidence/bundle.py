@@ -2,6 +2,7 @@
 import re
 import struct
 import zlib
+from unicodedata import category
 
 from .formats import (ACTOR, DIGEST, HEX, NOT_BLANK, NUMBER, ROLE, UUID, WRITTEN_TIME, canonical, check_note, fits,
                       is_number, is_time, need, parse_note, parse_time, read_json, sha256)
@@ -87,18 +88,29 @@ class Entry(dict):
         is_plain = self["v"] == 1 + ("operated_by" in self) and fits(WRITTEN_TIME, self["at"]) and None not in self.values()
         self.is_canonical = is_plain and canonical(self).encode() == data
 
+def is_name(value):
+    """What an authority calls someone: no space at either end, no control character."""
+    is_plain = isinstance(value, str) and 1 <= len(value) <= 512 and not any(category(one) == "Cc" for one in value)
+    return is_plain and value.strip() == value
+
 def is_issuer(value):
-    return isinstance(value, str) or isinstance(value, list) and 1 <= len(value) <= 4 and all(
-        isinstance(name, str) for name in value)
+    return is_name(value) or isinstance(value, list) and 1 <= len(value) <= 4 and all(map(is_name, value))
+
+def is_limit(value):
+    """A whole number from 1 to 1,000, however it is written."""
+    written = canonical(value)
+    return written.isascii() and written.isdigit() and 1 <= int(written[:5]) <= 1_000
 
 ROLE_MAP = {"schema_version": lambda value: canonical(value) == "1", "approved_by": [NOT_BLANK], "actors": [
-    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "operated_by?": ACTOR, "subject?": str,
-     "max_open_items?": lambda value: is_number(value, bits=10) and 1 <= value <= 1_000, "issuer?": is_issuer}]}
+    {"actor_id": ACTOR, "role": ROLE, "kind?": "human|machine", "operated_by?": ACTOR, "max_open_items?": is_limit,
+     "subject?": is_name, "issuer?": is_issuer}]}
 
 def read_role_map(data):
     """Who was approved for which role, and operated by whom. Strict, because people read and approved it."""
     value = read_json(data, ROLE_MAP, is_canonical=False)
-    actors, approved_by = value["actors"], [name.lower() for name in value["approved_by"]]
+    # Letter case is ignored for ASCII only.
+    folded = [name.encode().lower() for name in value["approved_by"]]
+    actors, approved_by = value["actors"], folded
     subjects = [actor.get("subject", actor["actor_id"]) for actor in actors]
     for names in (approved_by, subjects, [actor["actor_id"].lower() for actor in actors]):
         need(len(set(names)) == len(names), "an actor, a subject or an approving person is listed twice")

@@ -230,8 +230,8 @@ class Move:
         self.check_deadlines()
         # Each person counts once in a round, which lasts until its votes are voided or the item has moved on.
         is_in_round = "quorum" in rule and item.state in [*rule["from"], to] and item.state in definition.lasting
-        own = [vote for actor, vote in item.votes.items() if self.is_own(actor, vote) and vote[1] == item.content]
-        is_standing = own and own[0][0] not in rule.get("replaces", [])
+        mine = [vote for actor, vote in item.votes.items() if self.is_own(actor, vote) and vote[1] == item.content]
+        is_standing = mine and mine[0][0] not in rule.get("replaces", [])
         refuse("already_decided", is_in_round and is_standing)
         refuse("state_conflict", item.state not in rule["from"])
         refuse("state_conflict", own == "voter" and not item.votes or own == "holder" and item.lease == NO_LEASE)

@@ -323,6 +323,7 @@ const problems: Record<string, string> = {
   content_changed: 'Der Inhalt ist nicht mehr der, den Sie gesehen haben.',
   item_held: 'Der Vorgang ist angehalten. Er läuft weiter, sobald der Halt aufgehoben ist.',
   outside_window: 'Das ist nur innerhalb des Zeitfensters erlaubt.',
+  too_many_open: 'Diese Maschine hat zu viele offene Vorgänge. Einer davon muss enden, bevor sie einen weiteren vorschlagen kann.',
   version_mismatch: 'Jemand war schneller: Der Vorgang hat sich inzwischen geändert.',
   invalid_request: 'Etwas fehlt oder ist nicht gültig.',
   unknown_action: 'Der Ablauf dieses Vorgangs kennt diese Aktion nicht.',

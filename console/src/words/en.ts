@@ -111,6 +111,7 @@ const problems: Record<string, string> = {
   content_changed: 'The content is no longer what you looked at.',
   item_held: 'The item is held. It can continue when the hold is released.',
   outside_window: 'This is allowed only inside the execution window.',
+  too_many_open: 'This machine has too many open items. One of them must end before it can propose another.',
   version_mismatch: 'Someone else was faster: the item changed while you were looking.',
   invalid_request: 'Something is missing or not valid.',
   unknown_action: 'The workflow of this item has no such action.',

@@ -90,7 +90,7 @@ impl Actor {
         Actor { actor_id, role, operated_by: None }
     }
 
-    /// Who counts wherever duties are separated: a machine and its operator are one person.
+    /// The person that rules of separation count: a machine and its operator are one.
     pub fn person(&self) -> &ActorId {
         self.operated_by.as_ref().unwrap_or(&self.actor_id)
     }

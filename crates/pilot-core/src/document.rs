@@ -126,6 +126,36 @@ pub fn merge_patch(target: Value, patch: &Value) -> Value {
     Value::Object(merged)
 }
 
+/// The merge patch (RFC 7396) that makes one payload into another. `None` if that is impossible,
+/// because a merge patch cannot set a member to null.
+pub fn patch_between(from: &Value, to: &Value) -> Option<Value> {
+    let (Value::Object(before), Value::Object(after)) = (from, to) else {
+        return (!has_null(to)).then(|| to.clone());
+    };
+    let mut changes = Map::new();
+    for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        changes.insert(name.clone(), Value::Null);
+    }
+    for (name, value) in after {
+        match before.get(name) {
+            Some(known) if known == value => {}
+            Some(known) => drop(changes.insert(name.clone(), patch_between(known, value)?)),
+            None if has_null(value) => return None,
+            None => drop(changes.insert(name.clone(), value.clone())),
+        }
+    }
+    Some(changes.into())
+}
+
+/// Whether a member is null. Elements of a list may be.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(members) => members.values().any(has_null),
+        _ => false,
+    }
+}
+
 impl FromStr for ContentDigest {
     type Err = MalformedDigest;
 
@@ -206,5 +236,24 @@ mod tests {
         ] {
             assert_eq!(merge_patch(target.clone(), &patch), merged, "{target} {patch}");
         }
+    }
+
+    #[test]
+    fn a_patch_makes_one_payload_into_the_other_whatever_changed() {
+        let payloads = [
+            json!({}),
+            json!({"a": 1, "b": {"c": "x", "d": [1, null]}}),
+            json!({"a": {"e": 1}, "b": {"c": "y"}}),
+            json!({"b": [], "c": {"f": {"g": true}}}),
+            json!({"a": "text", "b": {"c": {"h": 1}, "d": [null]}}),
+        ];
+        for from in &payloads {
+            for to in &payloads {
+                let patch = patch_between(from, to).unwrap();
+                assert_eq!(merge_patch(from.clone(), &patch), *to, "{from} {patch}");
+            }
+        }
+        assert_eq!(patch_between(&json!({}), &json!({"a": null})), None);
+        assert_eq!(patch_between(&json!({"a": 1}), &json!({"a": {"b": null}})), None);
     }
 }

@@ -47,7 +47,7 @@ pub struct Entry {
     pub inputs: Option<ContentDigest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
-    /// Who operates the actor, if it is a machine.
+    /// The operator of the actor, if the actor is a machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operated_by: Option<ActorId>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -168,7 +168,7 @@ pub struct VotesView<'i> {
     pub by: Vec<Cow<'i, ActorId>>,
 }
 
-/// Who operated a machine when it took part.
+/// The person who operated a machine when it took part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Operator {
     pub person: ActorId,

@@ -283,7 +283,7 @@ mod tests {
         )
     }
 
-    fn listed(faults: Vec<Fault>) -> String {
+    fn listed(faults: &[Fault]) -> String {
         faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
     }
 
@@ -314,7 +314,7 @@ mod tests {
             /actors/0/operated_by: is for machines; this actor is human
             /actors/1/operated_by: names nobody in this map; add the person, or correct the name (letter case counts)
             /actors/2/operated_by: names a machine; name the person who answers for both"#]]
-        .assert_eq(&listed(wrong.unwrap_err()));
+        .assert_eq(&listed(&wrong.unwrap_err()));
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         expect![[r#"
             /actors/1/role: is approver, but a machine cannot decide for people; give the role to a person
             /actors/1/operated_by: is missing: name the person in this map who answers for this machine, so that the two count as one
-            /actors/2/operated_by: is missing: name the person in this map who answers for this machine, so that the two count as one"#]].assert_eq(&listed(map.unwrap().loose_machines()));
+            /actors/2/operated_by: is missing: name the person in this map who answers for this machine, so that the two count as one"#]].assert_eq(&listed(&map.unwrap().loose_machines()));
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use crate::stage::Stage;
 use expect_test::{Expect, expect};
 
-#[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-fn check(script: &str, expected: Expect) {
+fn check(script: &str, expected: &Expect) {
     expected.assert_eq(&Stage::play(script));
 }
 
@@ -14,19 +13,19 @@ const MACHINE_PROPOSES: &str = "bot becomes initiator; bot is operated by ben; b
 fn the_operator_of_a_machine_cannot_approve_what_it_proposed() {
     check(
         &format!("{MACHINE_PROPOSES}; ben approves"),
-        expect![
+        &expect![
             "refused separation_of_duties: ben took part in this item as initiator through bot, so ben cannot act on it as approver"
         ],
     );
-    check(&format!("{MACHINE_PROPOSES}; ben may"), expect!["nothing"]);
-    check(&format!("{MACHINE_PROPOSES}; bea approves"), expect!["submitted → approved"]);
+    check(&format!("{MACHINE_PROPOSES}; ben may"), &expect!["nothing"]);
+    check(&format!("{MACHINE_PROPOSES}; bea approves"), &expect!["submitted → approved"]);
 }
 
 #[test]
 fn a_machine_cannot_carry_out_what_its_operator_approved() {
     check(
         "ana proposes; ana submits; ben approves; sam clears; bot becomes executor; bot is operated by ben; bot starts",
-        expect![
+        &expect![
             "refused separation_of_duties: ben, who operates bot, took part in this item as approver, so bot cannot act on it as executor"
         ],
     );
@@ -38,7 +37,7 @@ fn two_machines_of_one_person_are_one_person() {
         &format!(
             "{MACHINE_PROPOSES}; bea approves; sam clears; run becomes executor; run is operated by ben; run starts"
         ),
-        expect![
+        &expect![
             "refused separation_of_duties: ben, who operates run, took part in this item as initiator through bot, so run cannot act on it as executor"
         ],
     );
@@ -48,13 +47,13 @@ fn two_machines_of_one_person_are_one_person() {
 fn who_operated_a_machine_when_it_acted_counts_and_not_who_operates_it_now() {
     check(
         &format!("{MACHINE_PROPOSES}; bot is operated by bea; ben approves"),
-        expect![
+        &expect![
             "refused separation_of_duties: ben took part in this item as initiator through bot, so ben cannot act on it as approver"
         ],
     );
     check(
         &format!("{MACHINE_PROPOSES}; bea approves; bot is operated by bea; bot withdraws"),
-        expect![
+        &expect![
             "refused separation_of_duties: bea, who operates bot, took part in this item as approver, so bot cannot act on it as initiator"
         ],
     );
@@ -64,7 +63,7 @@ fn who_operated_a_machine_when_it_acted_counts_and_not_who_operates_it_now() {
 fn a_machine_that_changes_its_role_keeps_the_first_one_on_an_item() {
     check(
         &format!("{MACHINE_PROPOSES}; bot becomes approver; bot is operated by bea; bot approves"),
-        expect![
+        &expect![
             "refused separation_of_duties: bot took part in this item as initiator, so bot cannot act on it as approver"
         ],
     );
@@ -75,15 +74,15 @@ fn a_person_and_their_machine_have_one_vote() {
     let high = "ana proposes high; ana submits; bot becomes approver; bot is operated by ben";
     check(
         &format!("{high}; bot approves; ben approves"),
-        expect!["refused already_decided: bot already decided: approve at 2026-11-15T09:00:00.000000Z"],
+        &expect!["refused already_decided: bot already decided: approve at 2026-11-15T09:00:00.000000Z"],
     );
     check(
         &format!("{high}; ben approves; bot approves"),
-        expect!["refused already_decided: ben already decided: approve at 2026-11-15T09:00:00.000000Z"],
+        &expect!["refused already_decided: ben already decided: approve at 2026-11-15T09:00:00.000000Z"],
     );
     check(
         &format!("{high}; bot approves; bea approves; the item"),
-        expect![
+        &expect![
             "approved v4, approve 2/2 by [bot bea], window none, lease none, attempts 0, waits for [security_admin]"
         ],
     );
@@ -91,10 +90,10 @@ fn a_person_and_their_machine_have_one_vote() {
 
 #[test]
 fn a_machine_with_too_many_open_items_proposes_no_more() {
-    check("bot becomes initiator; bot is operated by ben; bot has 4 of 5; bot proposes", expect!["→ draft"]);
+    check("bot becomes initiator; bot is operated by ben; bot has 4 of 5; bot proposes", &expect!["→ draft"]);
     check(
         "bot becomes initiator; bot is operated by ben; bot has 5 of 5; bot proposes",
-        expect![
+        &expect![
             "refused too_many_open: bot is a machine and has 5 items that have not ended; one of them must end first"
         ],
     );
@@ -106,9 +105,9 @@ fn the_operator_of_the_machine_that_executed_cannot_say_how_it_ended() {
                 run starts; wait 15m; time acts; eve becomes approver";
     check(
         &format!("{lost}; eve reconciles with {{\"outcome\":\"succeeded\"}}"),
-        expect![
+        &expect![
             "refused separation_of_duties: eve took part in this item as executor through run, so eve cannot act on it as approver"
         ],
     );
-    check(&format!("{lost}; ben reconciles with {{\"outcome\":\"succeeded\"}}"), expect!["indeterminate → succeeded"]);
+    check(&format!("{lost}; ben reconciles with {{\"outcome\":\"succeeded\"}}"), &expect!["indeterminate → succeeded"]);
 }

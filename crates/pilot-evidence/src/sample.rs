@@ -151,7 +151,8 @@ pub fn role_map(actors: &[(&str, Role)]) -> Vec<u8> {
 /// The whole cast, and a machine.
 fn role_map_with_machine(name: &str, role: Role, operated_by: &str) -> Vec<u8> {
     let mut map: Value = serde_json::from_slice(&role_map(&CAST)).unwrap();
-    let machine = json!({"actor_id": name, "role": role, "kind": "machine", "operated_by": operated_by});
+    let machine = json!({"actor_id": name, "role": role, "kind": "machine", "operated_by": operated_by,
+        "max_open_items": 5.0});
     map["actors"].as_array_mut().unwrap().push(machine);
     map.to_string().into_bytes()
 }

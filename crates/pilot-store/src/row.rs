@@ -65,7 +65,7 @@ struct Rest {
     executors: BTreeSet<ActorId>,
     /// Only in the form with operators.
     #[serde(default)]
-    operated: Operated,
+    operated: Option<Operated>,
 }
 
 /// Who operates the machines that took part.
@@ -169,7 +169,29 @@ fn read_rest(id: &ItemId, data: &str) -> Result<Rest> {
     if ![Some(FORM), Some(FORM_WITH_OPERATORS)].contains(&form) {
         return Err(StoreError::Damaged(format!("item {id} cannot be read: it has no known form")));
     }
-    serde_json::from_str(rest.get()).map_err(damaged)
+    let rest: Rest = serde_json::from_str(rest.get()).map_err(damaged)?;
+    let is_whole = match form {
+        Some(FORM_WITH_OPERATORS) => rest.names_operators(),
+        _ => rest.operated.is_none(),
+    };
+    if !is_whole {
+        let what = "what it says about the operators of machines does not fit its form or the rest of it";
+        return Err(StoreError::Damaged(format!("item {id} cannot be read: {what}")));
+    }
+    Ok(rest)
+}
+
+impl Rest {
+    /// Whether there are operators, each of a machine that took part, and each vote that has one was cast.
+    fn names_operators(&self) -> bool {
+        self.operated.as_ref().is_some_and(|operated| {
+            let took_part = |operator: &Operator| self.participants.contains_key(&operator.machine);
+            let was_cast = |voter: &ActorId| self.votes.iter().any(|vote| vote.actor_id == *voter);
+            !operated.operators.is_empty()
+                && operated.operators.iter().all(took_part)
+                && operated.votes.keys().all(was_cast)
+        })
+    }
 }
 
 /// A row of schema version 1, until the item's next move rewrites it: an object that repeats the columns.
@@ -208,16 +230,17 @@ pub(crate) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
     if columns.data.starts_with('{') {
         return serde_json::from_str(columns.data).map_err(damaged).map(|row: First<'_>| row.into_item(id, payload));
     }
-    let rest = read_rest(&id, columns.data)?;
+    let mut rest = read_rest(&id, columns.data)?;
+    let operated = rest.operated.take().unwrap_or_default();
     let malformed = |_| StoreError::Damaged(format!("item {id} cannot be read: its creator's name is not valid"));
     let created_by = Actor {
         actor_id: columns.created_by.parse().map_err(malformed)?,
         role: rest.creator_role,
-        operated_by: rest.operated.creator,
+        operated_by: operated.creator,
     };
     let time = Time::from_unix_micros;
     let content_digest = rest.content_digest;
-    let operated_by = rest.operated.votes;
+    let operated_by = operated.votes;
     let vote = |cast: Cast| Vote {
         operated_by: operated_by.get(&cast.actor_id).cloned(),
         actor_id: cast.actor_id,
@@ -245,7 +268,7 @@ pub(crate) fn to_item(id: ItemId, columns: &Columns<'_>) -> Result<Item> {
         votes: rest.votes.into_iter().map(vote).collect(),
         attempts: rest.attempts,
         participants: Arc::new(rest.participants),
-        operators: rest.operated.operators,
+        operators: operated.operators,
         executors: rest.executors,
         content_digest,
         id,
@@ -360,7 +383,7 @@ mod tests {
         let written = String::from_utf8(json).unwrap();
         assert_eq!(written, format!("[\"{FORM}\",{rest}]"));
         assert_eq!(read(&written).unwrap(), before);
-        for newer in [written.replacen('3', "4", 1), "[\"17\",1,2,3]".to_owned()] {
+        for newer in [written.replacen('3', "5", 1), "[\"17\",1,2,3]".to_owned()] {
             let newer = read(&newer);
             assert!(matches!(newer, Err(StoreError::Unavailable(_))), "{newer:?}");
         }
@@ -370,6 +393,33 @@ mod tests {
         }
         let damaged = read(&written.replacen("initiator", "nobody", 1));
         assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{damaged:?}");
+    }
+
+    #[test]
+    fn a_row_says_who_operates_the_machines_that_took_part_in_a_form_of_its_own() {
+        let id = |name: &str| name.parse::<ActorId>().unwrap();
+        let rest = "[1,\"sha256:d\",\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\
+                    \"initiator\",1,2,3,false,null,null,[[\"ben\",\"approve\",null,7]],0,{\"ana\":\"initiator\"},[]]";
+        let mut item = read(rest).unwrap();
+        item.created_by.operated_by = Some(id("ida"));
+        item.votes[0].operated_by = Some(id("bea"));
+        item.operators.insert(Operator { person: id("ida"), machine: id("ana") });
+        let mut json = Vec::new();
+        to_json(&item, &mut json).unwrap();
+        let written = String::from_utf8(json).unwrap();
+        assert!(written.starts_with("[\"4\",["), "{written}");
+        assert_eq!(read(&written).unwrap(), item);
+        let more = written.split_once("},[],").unwrap().1;
+        for (name, damaged) in [
+            ("without operators", written.replacen(&format!(",{more}"), "]]", 1)),
+            ("in the older form", written.replacen('4', "3", 1)),
+            ("of nobody who took part", written.replacen(r#""machine":"ana""#, r#""machine":"amy""#, 1)),
+            ("of a vote that was not cast", written.replacen(r#"{"ben":"bea"}"#, r#"{"bob":"bea"}"#, 1)),
+        ] {
+            assert_ne!(damaged, written, "{name}");
+            let damaged = read(&damaged);
+            assert!(matches!(damaged, Err(StoreError::Damaged(_))), "{name}: {damaged:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 use crate::damage::{check, open, sample};
 
-const NEWEST: i64 = 5;
+const NEWEST: i64 = 6;
 /// The items as versions 1 to 4 have them.
 const ITEM_4: &str = include_str!("../src/schema/item_4.sql");
 

@@ -16,6 +16,7 @@ pub(crate) mod item;
 pub(crate) mod log;
 pub(crate) mod logging;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod permit;
 pub(crate) mod profile;
 pub(crate) mod restore;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pilot_core::json::{self, Bounds};
 use pilot_core::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, PAYLOAD_VALUES_MAX};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use pilot_core::workflow::PayloadSchema;
 
@@ -77,60 +77,4 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     };
     read.map_err(|error| Failure::environment(place(path), error))?;
     Ok(text)
-}
-
-/// The merge patch (RFC 7396) that makes one payload into another. None if there is none: a patch cannot say null.
-pub(crate) fn patch(from: &Value, to: &Value) -> Option<Value> {
-    let (Value::Object(before), Value::Object(after)) = (from, to) else {
-        return (!has_null(to)).then(|| to.clone());
-    };
-    let mut changes = Map::new();
-    for name in before.keys().filter(|name| !after.contains_key(*name)) {
-        changes.insert(name.clone(), Value::Null);
-    }
-    for (name, value) in after {
-        match before.get(name) {
-            Some(known) if known == value => {}
-            Some(known) => drop(changes.insert(name.clone(), patch(known, value)?)),
-            None if has_null(value) => return None,
-            None => drop(changes.insert(name.clone(), value.clone())),
-        }
-    }
-    Some(changes.into())
-}
-
-/// Whether a member is null. Elements of a list may be.
-fn has_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(members) => members.values().any(has_null),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pilot_core::document::merge_patch;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_patch_makes_one_payload_into_the_other_whatever_changed() {
-        let payloads = [
-            json!({}),
-            json!({"a": 1, "b": {"c": "x", "d": [1, null]}}),
-            json!({"a": {"e": 1}, "b": {"c": "y"}}),
-            json!({"b": [], "c": {"f": {"g": true}}}),
-            json!({"a": "text", "b": {"c": {"h": 1}, "d": [null]}}),
-        ];
-        for from in &payloads {
-            for to in &payloads {
-                let patch = patch(from, to).unwrap();
-                assert_eq!(merge_patch(from.clone(), &patch), *to, "{from} {patch}");
-            }
-        }
-        assert_eq!(patch(&json!({}), &json!({"a": null})), None);
-        assert_eq!(patch(&json!({"a": 1}), &json!({"a": {"b": null}})), None);
-    }
 }

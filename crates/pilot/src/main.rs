@@ -11,6 +11,7 @@ mod exit;
 mod files;
 mod gate;
 mod items;
+mod mcp;
 mod moment;
 mod output;
 mod part;
@@ -79,6 +80,8 @@ enum Command {
     Profile(cmd::profile::Command),
     /// Execute what was cleared: run a command for each item and report how it ended
     Work(cmd::work::Arguments),
+    /// Serve an AI agent: the Model Context Protocol on standard input and output
+    Mcp(cmd::mcp::Arguments),
     /// Prove, draw and explain workflow definitions
     #[command(subcommand)]
     Workflow(cmd::workflow::Command),
@@ -164,6 +167,7 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Login(arguments) => cmd::login::login(&arguments, environment),
         Command::Logout(arguments) => cmd::login::logout(&arguments, environment),
         Command::Profile(command) => cmd::profile::run(&command, environment),
+        Command::Mcp(arguments) => cmd::mcp::run(&arguments, environment),
         Command::Workflow(command) => cmd::workflow::run(&command, environment),
         Command::Evidence(command) => cmd::evidence::run(&command, environment),
         Command::Attestation(command) => cmd::attestation::run(&command, environment),

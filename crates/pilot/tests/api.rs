@@ -17,6 +17,7 @@ mod keys;
 mod leaks;
 mod ledger;
 mod lists;
+mod machines;
 mod order;
 mod outlook;
 mod story;

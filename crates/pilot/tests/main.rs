@@ -17,6 +17,7 @@ mod examples;
 mod front_door;
 mod guide;
 mod hostile;
+mod mcp;
 mod nodes;
 mod oauth;
 mod operations;

@@ -4,3 +4,5 @@ mod cut_off;
 mod faults;
 mod outcomes;
 mod stage;
+
+pub use stage::Cable;

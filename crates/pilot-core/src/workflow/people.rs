@@ -242,8 +242,7 @@ mod tests {
     use crate::workflow::builtin::builtin;
 
     /// `ana:initiator bot:initiator<ben`: actors, and who operates them.
-    #[expect(clippy::needless_pass_by_value, reason = "expect![] reads best as the last argument")]
-    fn check(cast: &str, expected: Expect) {
+    fn check(cast: &str, expected: &Expect) {
         let actors = cast.split_whitespace().map(|entry| {
             let (name, part) = entry.split_once(':').unwrap();
             match part.split_once('<') {
@@ -274,13 +273,13 @@ mod tests {
     fn a_machine_is_counted_as_the_person_who_operates_it() {
         check(
             PEOPLE,
-            expect![
+            &expect![
                 "initiator 1/1, approver 2/2, security_admin 1/1, executor 1/1; finishable: true; smallest group: ana, ben, sam, eve; indispensable: ana, ben, bob, sam, eve"
             ],
         );
         check(
             &format!("{PEOPLE} ai:initiator<ana run:executor<eve"),
-            expect![
+            &expect![
                 "initiator 1/1, approver 2/2, security_admin 1/1, executor 1/1; finishable: true; smallest group: ana, ben, sam, eve; indispensable: ana, ben, bob, sam, eve"
             ],
         );
@@ -291,13 +290,13 @@ mod tests {
         // Two approvers are needed for high risk, and ben is one of them: nobody is left to propose.
         check(
             "ai:initiator<ben ben:approver bob:approver sam:security_admin eve:executor",
-            expect![
+            &expect![
                 "initiator 1/1, approver 2/2, security_admin 1/1, executor 1/1; finishable: false; smallest group: ai (operated by ben), bob, sam, eve; indispensable: "
             ],
         );
         check(
             "ai:initiator<ben ben:approver bob:approver bea:approver sam:security_admin eve:executor",
-            expect![
+            &expect![
                 "initiator 1/1, approver 3/2, security_admin 1/1, executor 1/1; finishable: true; smallest group: ai (operated by ben), bob, sam, eve; indispensable: ben, bob, bea, sam, eve"
             ],
         );
@@ -308,13 +307,13 @@ mod tests {
         let all = "ana:initiator a:approver<ana b:approver<ana s:security_admin<ana e:executor<ana";
         check(
             all,
-            expect![
+            &expect![
                 "initiator 1/1, approver 1/2, security_admin 1/1, executor 1/1; finishable: false; smallest group: none; indispensable: "
             ],
         );
         check(
             &format!("{all} ben:approver sam:security_admin"),
-            expect![
+            &expect![
                 "initiator 1/1, approver 2/2, security_admin 2/1, executor 1/1; finishable: false; smallest group: none; indispensable: "
             ],
         );

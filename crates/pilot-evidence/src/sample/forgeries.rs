@@ -8,6 +8,7 @@ use pilot_core::document::{ContentDigest, Document};
 use pilot_core::entry::Entry;
 use pilot_core::item::ItemId;
 use pilot_core::role::Role;
+use pilot_core::workflow::builtin::CONTROLLED_OPERATION;
 use serde_json::{Value, json};
 
 use super::{CAST, Choose, Ledger, actor, as_role, emergency_payload, payload, role_map};
@@ -155,6 +156,20 @@ fn of_machines() -> Vec<Named> {
 pub const CLEARED: [(&str, &str); 2] = [("ben", "approve"), ("sam", "clear")];
 pub const STARTED: [(&str, &str); 3] = [("ben", "approve"), ("sam", "clear"), ("eve", "start")];
 
+/// Under a definition that lets approvals be revoked where there may be none.
+fn revocable_at_once() -> Forgery {
+    let mut ledger = Ledger::default();
+    let (from, both) = ("from = [\"approved\", \"cleared\"]", "from = [\"submitted\", \"approved\", \"cleared\"]");
+    assert_eq!(CONTROLLED_OPERATION.matches(from).count(), 1);
+    let text = CONTROLLED_OPERATION.replace(from, both).replace("version = 2", "version = 3");
+    ledger.define(&text);
+    ledger.start(Some(&role_map(&CAST)));
+    let id = ledger.create("controlled-operation", &actor("ana"), "Rotate", payload("high")).unwrap();
+    let mut forgery = Forgery { ledger, id };
+    forgery.does("ana", "submit");
+    forgery
+}
+
 /// What it is called, the rule that must be named, and the ledger.
 pub type Named = (&'static str, &'static str, Forgery);
 
@@ -233,6 +248,9 @@ fn of_steps() -> Vec<Named> {
         ),
         ("an end that was left", "state_conflict", {
             Forgery::new("low").all(&[("ana", "withdraw")]).forced(&ben, "approve", "approved")
+        }),
+        ("a vote taken back that nobody cast", "state_conflict", {
+            revocable_at_once().with(Some(&ben), "revoke_approval", "submitted", Forgery::commented)
         }),
         ("no such action", "unknown_action", Forgery::new("low").forced(&ben, "bless", "approved")),
         ("another end", "other_entry", Forgery::new("low").all(&CLEARED).forced(&eve, "start", "succeeded")),

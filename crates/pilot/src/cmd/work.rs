@@ -10,7 +10,6 @@ use std::time::Duration;
 use clap::ValueEnum;
 use pilot_core::actor::Actor;
 use pilot_core::item::ItemId;
-use pilot_core::leak::LeakGuard;
 use pilot_core::role::Role;
 use pilot_core::workflow::Span;
 use pilot_ledger::clock::Clock;
@@ -154,13 +153,12 @@ async fn agent(
     let supervisor = Supervisor::find(environment);
     listen_for_signals(drain, end, settings.drain_timeout, supervisor.clone())?;
     let actor = who_am_i(&service, wish.clone()).await?;
-    let guard = || guard(&service);
-    log.guard_with(Arc::new(guard()));
+    log.guard_with(Arc::new(service.guard()));
     let gauges = Arc::new(Gauges::default());
     let agent = Arc::new(Agent {
         service: Arc::clone(&service),
         settings,
-        guard: guard(),
+        guard: service.guard(),
         gauges,
         wish: wish.clone(),
         stop: stop.clone(),
@@ -185,16 +183,6 @@ async fn agent(
         (None, true) => once(&mut pool).await,
         (None, false) => pool.work(wish).await.map(|()| ExitCode::SUCCESS),
     }
-}
-
-/// The agent's own token must not appear in what commands print.
-fn guard(service: &Service) -> LeakGuard {
-    let guard = LeakGuard::for_generated_tokens();
-    if let Some(token) = service.client().token() {
-        let bearer = token.bearer();
-        guard.remember(bearer.trim_start_matches("Bearer ").as_bytes(), token.digest());
-    }
-    guard
 }
 
 fn settings(arguments: &Arguments, environment: &Environment) -> Result<Settings, Failure> {

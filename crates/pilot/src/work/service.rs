@@ -8,6 +8,7 @@ use pilot_api::items::{ItemView, ItemsPage, TransitionView};
 use pilot_api::problem::ProblemView;
 use pilot_core::actor::Actor;
 use pilot_core::item::ItemId;
+use pilot_core::leak::LeakGuard;
 use pilot_evidence::checkpoint::Checkpoint;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -55,6 +56,16 @@ impl Service {
 
     pub(crate) fn client(&self) -> Arc<Client> {
         Arc::clone(&self.client.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The agent's own token must not appear in a log, nor in what commands print.
+    pub(crate) fn guard(&self) -> LeakGuard {
+        let guard = LeakGuard::for_generated_tokens();
+        if let Some(token) = self.client().token() {
+            let bearer = token.bearer();
+            guard.remember(bearer.trim_start_matches("Bearer ").as_bytes(), token.digest());
+        }
+        guard
     }
 
     pub(crate) async fn whoami(&self) -> Answer<Actor> {
@@ -139,7 +150,7 @@ impl Service {
     }
 
     /// Short-lived tokens are replaced in their file before they expire.
-    async fn read_token_again(&self) -> bool {
+    pub(crate) async fn read_token_again(&self) -> bool {
         if !self.arguments.token_can_be_read_again(&self.environment) {
             return false;
         }

@@ -27,6 +27,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ("Header block", &["headers_have_at_most_64_fields_and_16_kib_and_a_url_8_kib"]),
     ("URL", &["headers_have_at_most_64_fields_and_16_kib_and_a_url_8_kib", "the_longest_url_and_the_longest_query_cost_little"]),
     ("Query parameter", &["query_parameters_are_known_given_once_and_in_range"]),
+    ("Items of one machine that have not ended", &["of_many_that_a_machine_proposes_at_once_exactly_the_allowed_number_is_accepted"]),
     ("Title", &["lengths_are_counted_in_characters_and_end_where_the_limits_say"]),
     ("Comment", &["lengths_are_counted_in_characters_and_end_where_the_limits_say", "the_largest_comment_costs_little"]),
     ("Payload", &["lengths_are_counted_in_characters_and_end_where_the_limits_say", "the_largest_draft_costs_little", "a_body_of_as_many_values_as_there_may_be_costs_little"]),

@@ -283,7 +283,7 @@ async fn an_issuer_names_only_those_whom_the_role_map_lets_it_name() {
     house.installation.write("clients.pem", &both);
     house.installation.write("clients.crl", &lists);
     let any =
-        "has 2 issuers, and any of them could issue a certificate for ana, sam, spiffe://example.org/pilot/runner";
+        "has 2 issuers, and any of them could issue a certificate for ana, sam, eve, spiffe://example.org/pilot/runner";
     let checked = house.installation.pilot(&["check-config"]).expect(2);
     assert!(checked.stdout.contains(any), "{}", checked.stdout);
     house.installation.serve_in_vain().expect(2).says(&[any, "CN=Clients", "CN=Partner"]);

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use http::header::IF_MATCH;
+use pilot_core::document::patch_between;
 use pilot_core::item::ItemId;
 use serde_json::{Map, Value};
 
 use crate::client::repeat::{Tries, is_lost};
 use crate::client::{Ask, Client, ClientArguments, Reply, runtime};
 use crate::cmd::item::written::{attempt, cannot_be_written};
-use crate::content::{Given, mistakes, patch, read_given};
+use crate::content::{Given, mistakes, read_given};
 use crate::draft::template::template;
 use crate::draft::{Attempt, Draft};
 use crate::environment::Environment;
@@ -108,7 +109,7 @@ async fn change(
     }
     if let Some(payload) = &payload {
         let no_null = || Failure::Usage("a payload with null as a member cannot be edited in; leave it out".into());
-        body.insert("payload".into(), patch(&found.view.payload.value(), payload).ok_or_else(no_null)?);
+        body.insert("payload".into(), patch_between(&found.view.payload.value(), payload).ok_or_else(no_null)?);
     }
     let is_wanted = |item: &FoundItem| {
         title.as_ref().is_none_or(|title| item.view.title == **title)
