@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate depends on those before it alone.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "pilot-testing",
     "pilot-core",
     "pilot-explain",
@@ -20,6 +20,7 @@ const CRATES: [&str; 15] = [
     "pilot-api",
     "pilot-mcp",
     "pilot-ledger",
+    "pilot-notices",
     "pilot-witness",
     "pilot-server",
     "pilot",

@@ -1,0 +1,4 @@
+//! Tells people where they already are, in chats and by mail, that something waits for them. A notice has links and no
+//! buttons: nobody decides anything in a chat.
+
+pub mod message;
