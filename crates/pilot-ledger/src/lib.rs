@@ -5,6 +5,7 @@ pub mod clock;
 pub mod dated;
 pub mod erasures;
 pub mod evidence;
+pub mod fenced;
 pub mod figures;
 pub mod following;
 pub mod ids;
