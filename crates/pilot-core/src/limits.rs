@@ -282,6 +282,15 @@ pub const WEBHOOK_DEADLINE: Duration = Duration::from_secs(15);
 pub const WEBHOOK_FAILING_MAX: Duration = Duration::from_hours(5 * 24);
 /// How much may be delivered again after a crash: the place in the ledger is saved at least this often.
 pub const WEBHOOK_UNSAVED_MAX: u64 = 32;
+/// How many chats and mail servers people may be told by, and how many people have addresses.
+pub const NOTICES_MAX: usize = 8;
+pub const CONTACTS_MAX: usize = 1_000;
+pub const CONTACT_CHARS_MAX: usize = 254;
+/// What comes within so long of a message goes into one that follows it.
+pub const NOTICES_TOGETHER: Duration = Duration::from_mins(5);
+/// How long one message may take to be delivered, and how many items are kept for the next one to the same place.
+pub const NOTICE_DEADLINE: Duration = Duration::from_secs(30);
+pub const NOTICE_ITEMS_MAX: usize = 200;
 
 /// How many items that have not ended a machine may have, unless the role map says otherwise: people who are asked too
 /// often stop reading.
@@ -331,6 +340,13 @@ pub const TABLE: &[(&str, &str, &str)] = &[
     ("Webhook endpoints", "16, each with 1 or 2 keys and a name of 40 characters", "the service does not start"),
     ("Message to a webhook endpoint", "20,000 bytes", "`details` is left out of it"),
     ("Delivery to a webhook endpoint", "15 s; 4 KiB of the answer", "it counts as failed, and is tried again"),
+    ("Chats and mail servers for notices", "8, for at most 1,000 contacts", "the service does not start"),
+    (
+        "Message to a chat or a person",
+        "10 items with their facts, of at most 200 that wait for it",
+        "the others are counted",
+    ),
+    ("Delivery of a message to a chat or a person", "30 s; messages of five minutes go together", "it is tried again"),
     ("Failure of a webhook endpoint", "5 days", "it is paused until a security_admin resumes it"),
     (
         "Request body",

@@ -556,6 +556,9 @@ impl Store for Stopped {
     fn due(&self, _: Time, _: usize) -> pilot_store::Pending<'_, Vec<ItemId>> {
         Stopped::answer()
     }
+    fn due_within(&self, _: Time, _: Time, _: usize) -> pilot_store::Pending<'_, Vec<ItemId>> {
+        Stopped::answer()
+    }
     fn row(&self, _: u8, _: u64, _: u64) -> pilot_store::Pending<'_, Vec<pilot_evidence::merkle::Hash>> {
         Stopped::answer()
     }

@@ -19,10 +19,12 @@ mod claims;
 mod console;
 mod edge;
 mod faults;
+mod hours;
 mod listen;
 mod logging;
 mod network;
 mod node;
+mod notices;
 mod oauth;
 mod permits;
 mod signer;
@@ -39,10 +41,12 @@ pub use edge::{
     ClientAddress, ClientCertificate, ClientTrust, Count, IdentitySection, Mechanism, Mesh, MutualTls, RateLimits, Tls,
     TlsFiles,
 };
+pub use hours::{Hours, TimeOfDay, Zone};
 pub use listen::{Listen, NoListen, Socket, SocketMode};
 pub use logging::{LogFormat, LogLevel, Logging, Origin};
 pub use network::{Network, NotANetwork};
 pub use node::Node;
+pub use notices::{MailTls, Notice, NoticeKind};
 pub use oauth::{Algorithms, Introspection, Oauth, ProviderUrl};
 pub use permits::{Issuer, Permits};
 pub use signer::Signer;
@@ -53,7 +57,7 @@ use url::plain_url;
 pub use webhooks::{Detail, From as WebhookFrom, Signing, Webhook};
 
 /// Top-level names of the configuration: `PILOT_<NAME>` and `PILOT_<NAME>__<KEY>` override them.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 22] = [
     "profile",
     "listen",
     "public_url",
@@ -74,6 +78,8 @@ const NAMES: [&str; 20] = [
     "permits",
     "traces",
     "webhooks",
+    "contacts_file",
+    "notices",
 ];
 /// Keys whose value is a number; the environment has texts alone.
 const NUMBERS: [&str; 7] = [
@@ -147,6 +153,12 @@ pub struct Config {
     pub traces: Option<Traces>,
     /// Who is told about entries of the ledger, by HTTP.
     pub webhooks: Vec<Webhook>,
+    /// A private file that says how people are reached, for `[[notices]]`: a table for each actor. It is read again when it
+    /// changes.
+    #[schemars(extend("format" = "path"))]
+    pub contacts_file: Option<PathBuf>,
+    /// Where people are told that something waits for them.
+    pub notices: Vec<Notice>,
     /// Set when someone else could have written the file this was read from.
     #[serde(skip)]
     pub foreign_hand: Option<String>,
@@ -273,6 +285,8 @@ impl Default for Config {
             permits: None,
             traces: None,
             webhooks: Vec::new(),
+            contacts_file: None,
+            notices: Vec::new(),
             foreign_hand: None,
         }
     }
@@ -352,6 +366,7 @@ impl Config {
         let faults = faults.chain(self.traces.as_ref().and_then(Traces::contradiction));
         let faults = faults.chain(self.store.fault()).chain(self.same_address());
         let faults = faults.chain(self.socket_fault().map(str::to_owned)).chain(webhooks::faults(&self.webhooks));
+        let faults = faults.chain(notices::faults(&self.notices, self.contacts_file.is_some()));
         let faults: Vec<_> = faults.map(contradiction).collect();
         if faults.is_empty() { Ok(self) } else { Err(faults.into()) }
     }
@@ -438,6 +453,8 @@ impl Config {
             traces.ca_file = traces.ca_file.as_ref().map(|path| base.join(path));
         }
         self.webhooks.iter_mut().for_each(|webhook| webhook.resolve(base));
+        self.notices.iter_mut().for_each(|notice| notice.resolve(base));
+        self.contacts_file = self.contacts_file.as_ref().map(|path| base.join(path));
         if let Some(tls) = &mut self.tls {
             tls.resolve(base);
         }
@@ -604,7 +621,7 @@ mod tests {
             "profile = 'pilot'\nlisen = '127.0.0.1:1'",
             &[],
             expect![
-                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `public_url`, `socket`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`, `webhooks`"
+                "pilot.toml, line 2, column 1: unknown field `lisen`, expected one of `profile`, `listen`, `public_url`, `socket`, `data_dir`, `store`, `credentials`, `workflows`, `log`, `logging`, `ops`, `console`, `tls`, `rate_limits`, `identity`, `clock`, `node`, `permits`, `traces`, `webhooks`, `contacts_file`, `notices`"
             ],
         );
         check(

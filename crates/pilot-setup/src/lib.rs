@@ -3,6 +3,7 @@
 pub mod backup_record;
 mod child;
 pub mod config;
+pub mod contacts;
 pub mod credential_source;
 pub mod credentials;
 pub mod database;

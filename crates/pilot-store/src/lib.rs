@@ -475,6 +475,9 @@ pub trait Store: Send + Sync {
     /// Items whose deadline has passed, earliest first.
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;
 
+    /// Items whose deadline is after `after` and not after `until`, earliest first.
+    fn due_within(&self, after: Time, until: Time, limit: usize) -> Pending<'_, Vec<ItemId>>;
+
     /// Hashes of consecutive complete subtrees of 256^level leaves, for the service's own duties, which never queue
     /// behind a caller's query.
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>>;

@@ -327,6 +327,10 @@ impl Store for Postgres {
         self.read_on_duty(move |session| Box::pin(read::due(session, now, limit)))
     }
 
+    fn due_within(&self, after: Time, until: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
+        self.read_on_duty(move |session| Box::pin(read::due_within(session, after, until, limit)))
+    }
+
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
         let head = self.node.known();
         self.read_on_duty(move |session| {

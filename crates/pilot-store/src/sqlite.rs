@@ -297,7 +297,11 @@ impl Store for Sqlite {
     }
 
     fn due(&self, now: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
-        self.read_on_duty(move |connection| read::due(connection, now, limit))
+        self.read_on_duty(move |connection| read::due(connection, Time::from_unix_micros(i64::MIN), now, limit))
+    }
+
+    fn due_within(&self, after: Time, until: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
+        self.read_on_duty(move |connection| read::due(connection, after, until, limit))
     }
 
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {

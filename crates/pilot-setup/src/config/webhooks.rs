@@ -149,11 +149,11 @@ impl<'de> Deserialize<'de> for From {
     }
 }
 
-fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Network>, D::Error> {
+pub(super) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Network>, D::Error> {
     Networks::deserialize(deserializer).map(|Networks(networks)| networks)
 }
 
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     let is_sign = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if (1..=WEBHOOK_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_sign) {

@@ -223,6 +223,11 @@ pub async fn what_is_due_comes_earliest_first(engine: &dyn Engine) {
     let expected = [&ids[2], &ids[0], &ids[1]].map(Clone::clone);
     assert_eq!(store.due(later, 10).await.unwrap(), expected);
     assert_eq!(store.due(later, 2).await.unwrap(), expected[..2]);
+    let days = |days: u64| clock.now().plus(std::time::Duration::from_hours(24 * days));
+    assert_eq!(store.due_within(days(2), days(3), 10).await.unwrap(), expected[..1]);
+    assert_eq!(store.due_within(days(3), later, 10).await.unwrap(), expected[1..]);
+    assert_eq!(store.due_within(days(2), later, 2).await.unwrap(), expected[..2]);
+    assert!(store.due_within(later, days(60), 10).await.unwrap().is_empty());
     cast.act(&*store, &ids[0], ANA, "withdraw").await;
     assert_eq!(store.due(later, 10).await.unwrap(), [ids[2].clone(), ids[1].clone()]);
 }

@@ -243,6 +243,16 @@ pub(super) async fn due(session: &Session, now: Time, limit: usize) -> Result<Ve
     rows.iter().map(|row| from_key(row.try_get(0).map_err(failed)?)).collect()
 }
 
+/// Only `wakes_at` has an index, and an item wakes up no later than it is due: those that wake up earlier are looked at too.
+pub(super) async fn due_within(session: &Session, after: Time, until: Time, limit: usize) -> Result<Vec<ItemId>> {
+    let sql = "SELECT id FROM item WHERE wakes_at <= $2 AND due_at > $1 AND due_at <= $2 \
+               ORDER BY due_at, created_entry LIMIT $3";
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+        [&after.unix_micros(), &until.unix_micros(), &count(limit)];
+    let rows = session.query(sql, &values).await.map_err(failed)?;
+    rows.iter().map(|row| from_key(row.try_get(0).map_err(failed)?)).collect()
+}
+
 pub(super) async fn fact(session: &Session, name: &str) -> Result<Option<Vec<u8>>> {
     let row = session.query_opt("SELECT value FROM fact WHERE name = $1", &[&name]).await.map_err(failed)?;
     row.map(|row| row.try_get(0).map_err(failed)).transpose()

@@ -285,11 +285,11 @@ pub(super) fn whole_entries_at(connection: &Connection, indices: &[u64]) -> Resu
     Ok(entries)
 }
 
-pub(super) fn due(connection: &Connection, now: Time, limit: usize) -> Result<Vec<ItemId>> {
-    let sql = "SELECT id FROM item WHERE due_at <= ?1 ORDER BY due_at, created_entry LIMIT ?2";
+pub(super) fn due(connection: &Connection, after: Time, until: Time, limit: usize) -> Result<Vec<ItemId>> {
+    let sql = "SELECT id FROM item WHERE due_at > ?1 AND due_at <= ?2 ORDER BY due_at, created_entry LIMIT ?3";
     let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
     let limit = bound(limit as u64);
-    let rows = statement.query_map([now.unix_micros(), limit], |row| row.get::<_, Vec<u8>>(0));
+    let rows = statement.query_map([after.unix_micros(), until.unix_micros(), limit], |row| row.get::<_, Vec<u8>>(0));
     let rows = rows.map_err(|error| failed(&error))?;
     rows.map(|key| from_key(&key.map_err(|error| failed(&error))?)).collect()
 }

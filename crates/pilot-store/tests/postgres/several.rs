@@ -112,6 +112,10 @@ impl Store for Several {
         self.next().due(now, limit)
     }
 
+    fn due_within(&self, after: Time, until: Time, limit: usize) -> Pending<'_, Vec<ItemId>> {
+        self.next().due_within(after, until, limit)
+    }
+
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
         self.next().row(level, start, count)
     }
