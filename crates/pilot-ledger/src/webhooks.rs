@@ -11,7 +11,7 @@ mod sender;
 mod tally;
 mod team;
 
-pub use cursor::{Cursor, Pause};
+pub use cursor::{Cursor, Pause, rest_after};
 pub use place::{ReplayError, replay};
 pub use sender::{Deliver, Delivery, Next, Sender, Sources};
 pub use team::{Standing, Webhooks, run};

@@ -51,6 +51,11 @@ impl Workflows {
         self.offered.in_force()
     }
 
+    /// Those in force, and all that items were ever created under.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.kept.all()
+    }
+
     pub fn named(&self, name: &str) -> Option<&Arc<Definition>> {
         self.offered.named(name)
     }

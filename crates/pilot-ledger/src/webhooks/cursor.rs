@@ -126,15 +126,19 @@ impl Cursor {
         self.last_answer_at = Some(now);
     }
 
-    /// How long to wait after the failure that was just noted. `dice` is any number.
     pub(super) fn rest(&self, retry_after: Option<Duration>, dice: u64) -> Duration {
-        let [.., last] = RETRIES;
-        let earlier = usize::try_from(self.attempts.saturating_sub(1)).ok();
-        let rest = earlier.and_then(|earlier| RETRIES.get(earlier)).copied().unwrap_or(last);
-        let thousandths = 1000 - JITTER + dice % (2 * JITTER + 1);
-        let millis = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX).saturating_mul(thousandths) / 1000;
-        Duration::from_millis(millis).max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX))
+        rest_after(self.attempts, retry_after, dice)
     }
+}
+
+/// How long to wait after so many failures in a row. `dice` is any number.
+pub fn rest_after(attempts: u32, retry_after: Option<Duration>, dice: u64) -> Duration {
+    let [.., last] = RETRIES;
+    let earlier = usize::try_from(attempts.saturating_sub(1)).ok();
+    let rest = earlier.and_then(|earlier| RETRIES.get(earlier)).copied().unwrap_or(last);
+    let thousandths = 1000 - JITTER + dice % (2 * JITTER + 1);
+    let millis = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX).saturating_mul(thousandths) / 1000;
+    Duration::from_millis(millis).max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX))
 }
 
 #[cfg(test)]

@@ -1,0 +1,140 @@
+//! All notices: each has a sender of its own, so that one that hangs delays no other.
+
+use std::sync::Arc;
+
+use pilot_core::leak::LeakGuard;
+use pilot_core::time::Time;
+use pilot_evidence::merkle::Edge;
+use pilot_ledger::webhooks::Sources;
+use pilot_setup::config::{Config, Notice};
+use pilot_setup::error::{StartError, with_cause};
+use pilot_wire::exposition::Exposition;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::address_book::AddressBook;
+use crate::sender::{People, ROUND, Sender};
+use crate::tally::{self, Tally};
+use crate::ways::{Opened, Road};
+
+/// The configured notices, with what each has done.
+pub struct Notices {
+    configured: Vec<Configured>,
+    contacts: Arc<AddressBook>,
+    public_url: Option<String>,
+    /// What is to be said about the files.
+    pub warnings: Vec<String>,
+}
+
+struct Configured {
+    notice: Notice,
+    opened: Opened,
+    tally: Arc<Tally>,
+}
+
+impl Notices {
+    /// Reads every file that they need.
+    pub fn open(config: &Config) -> Result<Notices, StartError> {
+        let (mut configured, mut refused, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        for notice in &config.notices {
+            match Opened::open(config, notice) {
+                Ok(opened) => {
+                    warnings.extend(opened.warnings.iter().cloned());
+                    let tally = Arc::new(Tally::new(&notice.name, &opened.shown));
+                    configured.push(Configured { notice: notice.clone(), opened, tally });
+                }
+                Err(error) => refused.push(error.to_string()),
+            }
+        }
+        let file = config.contacts_file.clone().filter(|_| !config.notices.is_empty());
+        let contacts = match AddressBook::open(file.map(|path| (path, config.others()))) {
+            Ok((contacts, warning)) => {
+                warnings.extend(warning);
+                Some(contacts)
+            }
+            Err(error) => {
+                refused.push(format!("contacts_file: {}", with_cause(&error)));
+                None
+            }
+        };
+        match contacts {
+            Some(contacts) if refused.is_empty() => {
+                let (contacts, public_url) = (Arc::new(contacts), config.public_url.clone());
+                Ok(Notices { configured, contacts, public_url, warnings })
+            }
+            _ => Err(StartError::Refused(refused.join("\n"))),
+        }
+    }
+
+    /// Secret addresses and passwords are found wherever tokens are looked for.
+    pub fn make_known(&self, guard: &LeakGuard) {
+        self.configured.iter().for_each(|configured| configured.opened.make_known(guard));
+    }
+
+    /// Each by its name and where it goes, without what is secret.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.configured.iter().map(|configured| (configured.notice.name.as_str(), configured.opened.shown.as_str()))
+    }
+
+    pub fn metrics(&self, now: Time, text: &mut Exposition) {
+        let tallies: Vec<_> = self.configured.iter().map(|configured| &*configured.tally).collect();
+        tally::metrics(&tallies, now, text);
+    }
+}
+
+/// Runs until `done` is dropped, and saves every place in the ledger then.
+pub async fn run(
+    notices: Arc<Notices>,
+    sources: Sources,
+    people: People,
+    log_name: String,
+    done: oneshot::Receiver<()>,
+) {
+    let (stop, is_stopping) = watch::channel(false);
+    let mut running = JoinSet::new();
+    for Configured { notice, opened, tally } in &notices.configured {
+        let sender = Sender {
+            notice: notice.clone(),
+            way: Arc::<Road>::clone(&opened.way),
+            sources: sources.clone(),
+            people: Arc::clone(&people),
+            contacts: Arc::clone(&notices.contacts),
+            public_url: notices.public_url.clone(),
+            tag: log_name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-"),
+            tally: Arc::clone(tally),
+            work: None,
+        };
+        running.spawn(send(sender, is_stopping.clone()));
+    }
+    let _ = done.await;
+    stop.send_replace(true);
+    running.join_all().await;
+}
+
+async fn send(mut sender: Sender, mut stop: watch::Receiver<bool>) {
+    let mut head = sender.sources.store.head();
+    loop {
+        head.mark_unchanged();
+        let is_more = sender.round().await;
+        if *stop.borrow() {
+            break;
+        }
+        if is_more {
+            continue;
+        }
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|is_stopping| *is_stopping) => break,
+            () = grown(&mut head) => {}
+        }
+    }
+    sender.finish().await;
+}
+
+/// Until the ledger has grown, or for a while.
+async fn grown(head: &mut watch::Receiver<Arc<Edge>>) {
+    if !matches!(tokio::time::timeout(ROUND, head.changed()).await, Ok(Ok(()))) {
+        // A head that nobody changes any more says so at once, each time.
+        tokio::time::sleep(ROUND / 10).await;
+    }
+}

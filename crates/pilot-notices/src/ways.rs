@@ -1,0 +1,128 @@
+//! How a message gets to where people are: posted to a chat, or mailed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use pilot_core::digest::Digest;
+use pilot_core::leak::LeakGuard;
+use pilot_core::limits::NOTICE_DEADLINE;
+use pilot_setup::config::{Config, MailTls, Notice, NoticeKind};
+use pilot_setup::error::{StartError, with_cause};
+use pilot_setup::private_file;
+use pilot_wire::outgoing::{Outgoing, Reach, Receipt, Target};
+use zeroize::Zeroizing;
+
+use crate::mail::{self, MailError, MailServer, Mailer};
+use crate::message::Message;
+use crate::{slack, teams};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Why a message did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Undelivered {
+    /// It never will: trying again would change nothing.
+    Refused(String),
+    Failed {
+        said: String,
+        retry_after: Option<Duration>,
+    },
+}
+
+pub(crate) type Sending<'a> = Pin<Box<dyn Future<Output = Result<(), Undelivered>> + Send + 'a>>;
+
+pub(crate) trait Way: Send + Sync {
+    /// `to` is an address, if the way needs one. `id` is the same for every attempt.
+    fn send<'a>(&'a self, to: Option<&'a str>, message: &'a Message, id: &'a str) -> Sending<'a>;
+}
+
+/// A notice's files have been read.
+pub(crate) struct Opened {
+    pub(crate) way: Arc<Road>,
+    /// Where it goes, without what is secret.
+    pub(crate) shown: String,
+    secret: Option<Zeroizing<String>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+pub(crate) enum Road {
+    Chat { kind: NoticeKind, target: Target, reach: Reach, outgoing: Outgoing },
+    Mail(Mailer),
+}
+
+impl Opened {
+    pub(crate) fn open(config: &Config, notice: &Notice) -> Result<Opened, StartError> {
+        let refused = |what: String| StartError::Refused(format!("notice `{}`: {what}", notice.name));
+        let mut warnings = Vec::new();
+        let mut read = |path: &std::path::PathBuf| {
+            let file = private_file::read(path, config.others()).map_err(|error| with_cause(&error))?;
+            warnings.extend(file.exposed.map(|exposed| exposed.to_string()));
+            let bytes = Zeroizing::new(file.bytes);
+            let text = std::str::from_utf8(&bytes).map_err(|_| format!("{}: is not text", path.display()))?;
+            Ok(Zeroizing::new(text.trim().to_owned()))
+        };
+        if let Some(path) = &notice.url_file {
+            let (url, reach) = (read(path).map_err(refused)?, notice.reach());
+            let target = Target::parse(&url, &reach).map_err(|error| refused(format!("its address {error}")))?;
+            let outgoing = Outgoing::new(target.is_https(), notice.ca_file.as_deref());
+            let outgoing = outgoing.map_err(|error| refused(error.to_string()))?;
+            let shown = target.shown();
+            let way = Road::Chat { kind: notice.kind, target, reach, outgoing };
+            return Ok(Opened { way: Arc::new(way), shown, secret: Some(url), warnings });
+        }
+        let (host, port) = notice.mail_server().ok_or_else(|| refused("server: is missing".to_owned()))?;
+        let password = notice.password_file.as_ref().map(&mut read).transpose().map_err(refused)?;
+        let server = MailServer {
+            host: host.to_owned(),
+            port,
+            tls: match notice.tls {
+                MailTls::Starttls => mail::MailTls::StartTls,
+                MailTls::Implicit => mail::MailTls::Implicit,
+                MailTls::Off => mail::MailTls::Off,
+            },
+            login: notice.user.clone().zip(password.clone()),
+            from: notice.from.clone().unwrap_or_default(),
+            ca_file: notice.ca_file.clone(),
+        };
+        let mailer = Mailer::open(&server).map_err(|error| refused(error.to_string()))?;
+        Ok(Opened { way: Arc::new(Road::Mail(mailer)), shown: format!("{host}:{port}"), secret: password, warnings })
+    }
+
+    /// From then on what is secret is found wherever tokens are looked for.
+    pub(crate) fn make_known(&self, guard: &LeakGuard) {
+        let Some(secret) = &self.secret else { return };
+        let path = secret.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+        for text in [Some(secret.as_str()), path].into_iter().flatten() {
+            guard.remember(text.as_bytes(), Digest::of(text.as_bytes()));
+        }
+    }
+}
+
+impl Way for Road {
+    fn send<'a>(&'a self, to: Option<&'a str>, message: &'a Message, id: &'a str) -> Sending<'a> {
+        match self {
+            Road::Chat { kind, target, reach, outgoing } => Box::pin(async move {
+                let body = if *kind == NoticeKind::Teams { teams::body(message) } else { slack::body(message) };
+                let (headers, body) = ([(CONTENT_TYPE, JSON)], Bytes::from(body.to_string()));
+                match outgoing.deliver(target, reach, &headers, body, NOTICE_DEADLINE).await {
+                    Ok(Receipt { status, .. }) if (200..300).contains(&status) => Ok(()),
+                    Ok(Receipt { status, retry_after }) => {
+                        Err(Undelivered::Failed { said: format!("answered {status}"), retry_after })
+                    }
+                    Err(error) => Err(Undelivered::Failed { said: error.to_string(), retry_after: None }),
+                }
+            }),
+            Road::Mail(mailer) => Box::pin(async move {
+                let sent = mailer.send(to.unwrap_or_default(), &mail::letter(message), id, NOTICE_DEADLINE).await;
+                sent.map_err(|error| match error {
+                    MailError::Refused(said) => Undelivered::Refused(said),
+                    other => Undelivered::Failed { said: other.to_string(), retry_after: None },
+                })
+            }),
+        }
+    }
+}
