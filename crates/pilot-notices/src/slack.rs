@@ -37,14 +37,14 @@ pub fn body(message: &Message) -> Value {
 
 fn blocks(message: &Message) -> Vec<Value> {
     let headline = words::headline(message, Reader::Room);
-    let with_question = words::only(message).is_none();
+    let is_only = words::only(message).is_some();
     let mut blocks = vec![json!({ "type": "header", "text": plain(&headline, HEADER_MAX) })];
     for (place, line) in message.lines.iter().enumerate() {
         if place > 0 {
             blocks.push(json!({ "type": "divider" }));
         }
-        blocks.push(json!({ "type": "section", "text": plain(&words::title(line), SECTION_MAX) }));
-        let details = details(line, with_question);
+        blocks.push(title(line, is_only));
+        let details = details(line, is_only);
         if !details.is_empty() {
             blocks.push(json!({ "type": "section", "text": formatted(&details) }));
         }
@@ -58,11 +58,17 @@ fn blocks(message: &Message) -> Vec<Value> {
     blocks
 }
 
+/// Among others it is a header, so that one sees where an item begins. Neither form formats anything.
+fn title(line: &Line, is_only: bool) -> Value {
+    let (kind, most) = if is_only { ("section", SECTION_MAX) } else { ("header", HEADER_MAX) };
+    json!({ "type": kind, "text": plain(&words::title(line), most) })
+}
+
 /// What has to be done, by whom and until when, and where.
-fn details(line: &Line, with_question: bool) -> String {
+fn details(line: &Line, is_only: bool) -> String {
     let mut details = Vec::new();
-    if with_question {
-        details.push(format!("*{}*", harmless(&words::asked(line))));
+    if !is_only {
+        details.extend(words::asked_among_others(line).map(|asked| format!("*{}*", harmless(&asked))));
     }
     details.extend(words::tasks(line).iter().map(|parts| parts.iter().map(part).collect()));
     let end: Vec<_> = [words::until(line).map(|until| format!("*{}*", harmless(&until))), open(line.link.as_deref())]
@@ -85,6 +91,14 @@ fn part(part: &Part<'_>) -> String {
     }
 }
 
+/// Only the blocks mention somebody: the other chats do not know these ids.
+fn unmentioned(part: &Part<'_>) -> String {
+    match part {
+        Part::Words(words) => harmless(words),
+        Part::Person(person) => harmless(&words::name(person)),
+    }
+}
+
 fn mention(person: &Person) -> Option<String> {
     person.mention.as_deref().filter(|id| is_member(id)).map(|id| format!("<@{id}>"))
 }
@@ -101,26 +115,31 @@ fn open(link: Option<&str>) -> Option<String> {
 
 /// What a notification shows, and all that some chats show.
 fn text(message: &Message) -> String {
-    let headline = format!("*{}*", harmless(&words::headline(message, Reader::Room)));
-    let count = message.lines.len();
     // Fewer items, until it fits. None may be left if a link is very long.
-    let texts = (0..=count).rev().map(|shown| {
-        let lines = message.lines.iter().take(shown).map(text_line);
-        let more = message.more + count - shown;
-        let more = (more > 0).then(|| {
-            let open = open(message.link.as_deref()).map(|open| format!(": {open}")).unwrap_or_default();
-            format!("{more} more{open}")
-        });
-        std::iter::once(headline.clone()).chain(lines).chain(more).collect::<Vec<_>>().join("\n")
-    });
-    texts.into_iter().find(|text| text.len() <= TEXT_MAX).unwrap_or(headline)
+    let candidates = (0..=message.lines.len()).rev().map(|shown| text_with(message, shown));
+    let fitting = candidates.into_iter().find(|text| text.len() <= TEXT_MAX);
+    fitting.unwrap_or_else(|| harmless(&words::headline(message, Reader::Room)))
+}
+
+fn text_with(message: &Message, shown: usize) -> String {
+    let mut lines = vec![format!("*{}*", harmless(&words::headline(message, Reader::Room)))];
+    lines.extend(message.lines.iter().take(shown).map(text_line));
+    // On a phone the title is seen, and the names are not; there is room for them if this is the only item.
+    let tasks = words::only(message).filter(|_| shown > 0).map(words::tasks).unwrap_or_default();
+    lines.extend(tasks.iter().map(|parts| parts.iter().map(unmentioned).collect::<String>()));
+    let more = message.more + message.lines.len() - shown;
+    if more > 0 {
+        let open = open(message.link.as_deref()).map(|open| format!(": {open}")).unwrap_or_default();
+        lines.push(format!("{more} more{open}"));
+    }
+    lines.join("\n")
 }
 
 fn text_line(line: &Line) -> String {
     let title = words::shown(&words::title(line), TEXT_TITLE_MAX);
-    let link = open(line.link.as_deref()).unwrap_or_else(|| line.item.as_str().to_owned());
+    let place = open(line.link.as_deref()).unwrap_or_else(|| line.item.as_str().to_owned());
     let until = words::until(line).map(|until| format!("{} · ", harmless(&until))).unwrap_or_default();
-    format!("• {} · {until}{link}", harmless(&title))
+    format!("• {} · {until}{place}", harmless(&title))
 }
 
 /// An element in which nothing is formatting. Only whole escapes are left when it is shortened.

@@ -33,8 +33,8 @@ pub fn body(message: &Message) -> Value {
 fn whole(message: &Message) -> Value {
     let headline = words::headline(message, Reader::Room);
     let mut elements = vec![paragraph(&[Run { size: "Large", ..Run::strong(&headline) }])];
-    let with_question = words::only(message).is_none();
-    elements.extend(message.lines.iter().map(|line| container(line, with_question)));
+    let is_only = words::only(message).is_some();
+    elements.extend(message.lines.iter().map(|line| container(line, is_only)));
     if let Some(rest) = words::rest(message) {
         let mut items = vec![paragraph(&[Run::strong(&rest)])];
         items.extend(open(message.link.as_deref()));
@@ -58,11 +58,10 @@ fn whole(message: &Message) -> Value {
     json!({ "type": "message", "attachments": [{ "contentType": kind, "contentUrl": null, "content": card }] })
 }
 
-fn container(line: &Line, with_question: bool) -> Value {
+fn container(line: &Line, is_only: bool) -> Value {
     let mut items = Vec::new();
-    let (title, asked) = (words::title(line), words::asked(line));
-    items.push(paragraph(&[Run { size: "Medium", ..Run::strong(&title) }]));
-    if with_question {
+    items.push(paragraph(&[Run { size: "Medium", ..Run::strong(&words::title(line)) }]));
+    if let Some(asked) = words::asked_among_others(line).filter(|_| !is_only) {
         items.push(paragraph(&[Run { warning: line.is_urgent, ..Run::strong(&asked) }]));
     }
     for parts in words::tasks(line) {
@@ -140,14 +139,16 @@ fn inert(text: &str) -> String {
         match character {
             '<' => safe.push('‹'),
             '>' => safe.push('›'),
-            '&' if characters.peek().is_some_and(|after| after.is_ascii_alphabetic() || *after == '#') => {
-                safe.push('＆')
-            }
+            '&' if characters.peek().copied().is_some_and(begins_entity) => safe.push('＆'),
             '{' if characters.peek() == Some(&'{') => safe.push_str("{ "),
             other => safe.push(other),
         }
     }
     safe
+}
+
+fn begins_entity(character: char) -> bool {
+    character.is_ascii_alphabetic() || character == '#'
 }
 
 struct Mention {

@@ -102,6 +102,12 @@ pub(crate) fn asked(line: &Line) -> String {
     if line.is_urgent { format!("URGENT · {what}") } else { what }
 }
 
+/// The same among other items, unless the tasks already say it.
+pub(crate) fn asked_among_others(line: &Line) -> Option<String> {
+    let is_said = line.why == Why::Waits && !line.is_urgent && !line.tasks.is_empty();
+    (!is_said).then(|| asked(line))
+}
+
 fn left_to(left: &str, actions: &str) -> String {
     let left = shown(left, NAME_MAX);
     if actions.is_empty() { format!("{left} left") } else { format!("{left} left to {actions}") }

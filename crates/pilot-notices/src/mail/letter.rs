@@ -32,9 +32,9 @@ fn subject(message: &Message) -> String {
 
 fn text(message: &Message) -> String {
     let headline = words::headline(message, Reader::Person);
-    let with_question = words::only(message).is_none();
+    let is_only = words::only(message).is_some();
     let mut paragraphs = vec![headline];
-    paragraphs.extend(message.lines.iter().map(|line| text_of(line, with_question)));
+    paragraphs.extend(message.lines.iter().map(|line| text_of(line, is_only)));
     if let Some(rest) = words::rest(message) {
         let link = words::link(message.link.as_deref()).map(|link| format!(": {link}")).unwrap_or_default();
         paragraphs.push(format!("{rest}{link}"));
@@ -43,11 +43,9 @@ fn text(message: &Message) -> String {
     paragraphs.join("\n\n") + "\n"
 }
 
-fn text_of(line: &Line, with_question: bool) -> String {
+fn text_of(line: &Line, is_only: bool) -> String {
     let mut lines = vec![words::title(line)];
-    if with_question {
-        lines.push(words::asked(line));
-    }
+    lines.extend(words::asked_among_others(line).filter(|_| !is_only));
     lines.extend(words::tasks(line).iter().map(|parts| parts.iter().map(text_part).collect()));
     lines.extend(words::until(line));
     lines.push(words::facts(line));
@@ -71,8 +69,8 @@ const FONT: &str =
 
 fn html(message: &Message) -> String {
     let headline = words::headline(message, Reader::Person);
-    let with_question = words::only(message).is_none();
-    let items: String = message.lines.iter().map(|line| html_of(line, with_question)).collect();
+    let is_only = words::only(message).is_some();
+    let items: String = message.lines.iter().map(|line| html_of(line, is_only)).collect();
     let rest = words::rest(message).map(|rest| {
         let link = anchor(message.link.as_deref()).map(|anchor| format!(": {anchor}")).unwrap_or_default();
         format!("<p style=\"margin:20px 0\"><b>{}</b>{link}</p>\n", escaped(&rest))
@@ -89,12 +87,11 @@ fn html(message: &Message) -> String {
     )
 }
 
-fn html_of(line: &Line, with_question: bool) -> String {
+fn html_of(line: &Line, is_only: bool) -> String {
     let colour = if line.is_urgent { URGENT } else { CALM };
     let mut rows = vec![row("font-size:18px;font-weight:bold", &escaped(&words::title(line)))];
-    if with_question {
-        rows.push(row("font-weight:bold", &escaped(&words::asked(line))));
-    }
+    let asked = words::asked_among_others(line).filter(|_| !is_only);
+    rows.extend(asked.map(|asked| row("font-weight:bold", &escaped(&asked))));
     for parts in words::tasks(line) {
         rows.push(row("", &parts.iter().map(html_part).collect::<String>()));
     }

@@ -1,231 +1,86 @@
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 
 use super::*;
 use crate::samples;
 
 /// The notification, and what each block shows.
-fn check(message: &Message, expected: &Expect) {
+fn seen(message: &Message) -> String {
     let body = body(message);
-    let mut seen = format!("{}\n", body["text"].as_str().unwrap());
+    let mut seen = vec![body["text"].as_str().unwrap().to_owned()];
     for block in body["blocks"].as_array().unwrap() {
         let text = block["text"]["text"].as_str().or(block["elements"][0]["text"].as_str()).unwrap_or("");
-        let lines = text.lines().map(|line| format!("\n    {line}")).collect::<String>();
-        seen += &format!("[{}]{lines}\n", block["type"].as_str().unwrap());
+        seen.push(format!("[{}]", block["type"].as_str().unwrap()));
+        seen.extend(text.lines().map(|line| format!("    {line}")));
     }
-    expected.assert_eq(&seen);
+    seen.join("\n") + "\n"
+}
+
+fn check(message: &Message, expected: &Expect) {
+    expected.assert_eq(&seen(message));
 }
 
 #[test]
 fn a_waiting_item_is_a_header_a_title_what_to_do_and_facts() {
-    let body = serde_json::to_string_pretty(&body(&samples::mentioning())).unwrap();
-    expect![[r#"
-        {
-          "blocks": [
-            {
-              "text": {
-                "emoji": false,
-                "text": "Action needed: approve",
-                "type": "plain_text"
-              },
-              "type": "header"
-            },
-            {
-              "text": {
-                "emoji": false,
-                "text": "Rotate the payment keys",
-                "type": "plain_text"
-              },
-              "type": "section"
-            },
-            {
-              "text": {
-                "text": "2 approvers must approve: <@U0BEN>, cara, dan_k or 4 others\n*Until 20 Nov 2026, 10:00 CET*\n<https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>",
-                "type": "mrkdwn",
-                "verbatim": true
-              },
-              "type": "section"
-            },
-            {
-              "elements": [
-                {
-                  "emoji": false,
-                  "text": "Controlled operation · risk high · created by ana",
-                  "type": "plain_text"
-                }
-              ],
-              "type": "context"
-            }
-          ],
-          "link_names": false,
-          "parse": "none",
-          "text": "*Action needed: approve*\n• Rotate the payment keys · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>",
-          "unfurl_links": false,
-          "unfurl_media": false
-        }"#]].assert_eq(&body);
+    let body = serde_json::to_string_pretty(&body(&samples::mentioning())).unwrap() + "\n";
+    expect_file!["waiting.json"].assert_eq(&body);
 }
 
 #[test]
 fn a_digest_shows_ten_items_and_how_many_more_there_are() {
-    check(&samples::digest(), &expect![[r#"
-        *17 operations wait*
-        • Rotate key 1 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 2 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 3 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 4 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 5 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 6 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 7 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 8 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 9 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        • Rotate key 10 · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        7 more: <https://pilot.example/waiting|Open in Pilot>
-        [header]
-            17 operations wait
-        [section]
-            Rotate key 1
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 2
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 3
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 4
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 5
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 6
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 7
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 8
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 9
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            Rotate key 10
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            *7 more*: <https://pilot.example/waiting|Open in Pilot>
-    "#]]);
+    expect_file!["digest.txt"].assert_eq(&seen(&samples::digest()));
 }
 
 #[test]
 fn a_reminder_says_how_much_time_is_left() {
-    check(&samples::reminder(), &expect![[r#"
-        *Reminder: 36 hours left to approve*
-        • Rotate the payment keys · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [header]
-            Reminder: 36 hours left to approve
-        [section]
-            Rotate the payment keys
-        [section]
+    check(
+        &samples::reminder(),
+        &expect![[r#"
+            *Reminder: 36 hours left to approve*
+            • Rotate the payment keys · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
             2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-    "#]]);
+            [header]
+                Reminder: 36 hours left to approve
+            [section]
+                Rotate the payment keys
+            [section]
+                2 approvers must approve: ben, cara, dan or 4 others
+                *Until 20 Nov 2026, 10:00 CET*
+                <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
+            [context]
+                Controlled operation · risk high · created by ana
+        "#]],
+    );
 }
 
 #[test]
 fn an_escalation_says_that_nobody_has_acted() {
-    check(&samples::escalation(), &expect![[r#"
-        *URGENT · Nobody has acted yet: 12 hours left to approve or clear*
-        • Rotate the payment keys · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [header]
-            URGENT · Nobody has acted yet: 12 hours left to approve or clear
-        [section]
-            Rotate the payment keys
-        [section]
+    check(
+        &samples::escalation(),
+        &expect![[r#"
+            *URGENT · Nobody has acted yet: 12 hours left to approve or clear*
+            • Rotate the payment keys · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
             An approver must approve: ben, cara or dan
             A security admin must clear: dora
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-    "#]]);
+            [header]
+                URGENT · Nobody has acted yet: 12 hours left to approve or clear
+            [section]
+                Rotate the payment keys
+            [section]
+                An approver must approve: ben, cara or dan
+                A security admin must clear: dora
+                *Until 20 Nov 2026, 10:00 CET*
+                <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
+            [context]
+                Controlled operation · risk high · created by ana
+        "#]],
+    );
 }
 
 #[test]
 fn an_end_says_how_it_ended() {
-    check(&samples::end(), &expect![[r#"
+    check(
+        &samples::end(),
+        &expect![[r#"
         *Ended: rejected*
         • Rotate the payment keys · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
         [header]
@@ -236,39 +91,42 @@ fn an_end_says_how_it_ended() {
             <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
         [context]
             Controlled operation · risk high · created by ana
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_summary_counts_what_waits_and_gives_an_id_where_there_is_no_link() {
-    check(&samples::summary(), &expect![[r#"
-        *Daily summary: 2 operations wait, 1 urgent*
-        • Controlled operation · Until 20 Nov 2026, 10:00 CET · 01890a5d-ac96-774b-bcce-b302099a8057
-        • Close the old account · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [header]
-            Daily summary: 2 operations wait, 1 urgent
-        [section]
-            Controlled operation
-        [section]
-            *URGENT · Reminder: 5 hours left to approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-        [context]
-            Controlled operation · risk high · created by ana · 01890a5d-ac96-774b-bcce-b302099a8057
-        [divider]
-        [section]
-            Close the old account
-        [section]
-            *Action needed: approve*
-            2 approvers must approve: ben, cara, dan or 4 others
-            *Until 20 Nov 2026, 10:00 CET*
-            <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
-        [context]
-            Controlled operation · risk high · created by ana
-        [divider]
-        [section]
-            *Everything that waits*: <https://pilot.example/waiting|Open in Pilot>
-    "#]]);
+    check(
+        &samples::summary(),
+        &expect![[r#"
+            *Daily summary: 2 operations wait, 1 urgent*
+            • Controlled operation · Until 20 Nov 2026, 10:00 CET · 01890a5d-ac96-774b-bcce-b302099a8057
+            • Close the old account · Until 20 Nov 2026, 10:00 CET · <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
+            [header]
+                Daily summary: 2 operations wait, 1 urgent
+            [header]
+                Controlled operation
+            [section]
+                *URGENT · Reminder: 5 hours left to approve*
+                2 approvers must approve: ben, cara, dan or 4 others
+                *Until 20 Nov 2026, 10:00 CET*
+            [context]
+                Controlled operation · risk high · created by ana · 01890a5d-ac96-774b-bcce-b302099a8057
+            [divider]
+            [header]
+                Close the old account
+            [section]
+                2 approvers must approve: ben, cara, dan or 4 others
+                *Until 20 Nov 2026, 10:00 CET*
+                <https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057|Open in Pilot>
+            [context]
+                Controlled operation · risk high · created by ana
+            [divider]
+            [section]
+                *Everything that waits*: <https://pilot.example/waiting|Open in Pilot>
+        "#]],
+    );
 }
 
 #[test]

@@ -1,4 +1,8 @@
-use expect_test::{Expect, expect};
+use std::io::{Seek as _, Write as _};
+use std::path::Path;
+use std::process::Command;
+
+use expect_test::{Expect, expect, expect_file};
 
 use super::*;
 use crate::samples;
@@ -7,19 +11,22 @@ fn card(message: &Message) -> Value {
     body(message)["attachments"][0]["content"].clone()
 }
 
-/// What each element shows; containers are indented.
-fn check(message: &Message, expected: &Expect) {
-    let mut seen = String::new();
+/// What each element shows; what is in a container is indented.
+fn seen(message: &Message) -> String {
+    let mut seen = Vec::new();
     for element in card(message)["body"].as_array().unwrap() {
-        match element["items"].as_array() {
-            Some(items) => {
-                seen += &format!("[{}]\n", element["style"].as_str().unwrap_or("default"));
-                items.iter().for_each(|item| seen += &format!("    {}\n", words_of(item)));
-            }
-            None => seen += &format!("{}\n", words_of(element)),
+        if let Some(items) = element["items"].as_array() {
+            seen.push(format!("[{}]", element["style"].as_str().unwrap_or("default")));
+            seen.extend(items.iter().map(|item| format!("    {}", words_of(item))));
+        } else {
+            seen.push(words_of(element));
         }
     }
-    expected.assert_eq(&seen);
+    seen.join("\n") + "\n"
+}
+
+fn check(message: &Message, expected: &Expect) {
+    expected.assert_eq(&seen(message));
 }
 
 fn words_of(element: &Value) -> String {
@@ -31,242 +38,20 @@ fn words_of(element: &Value) -> String {
 
 #[test]
 fn a_waiting_item_is_a_card_with_the_question_first() {
-    let body = serde_json::to_string_pretty(&body(&samples::mentioning())).unwrap();
-    expect![[r#"
-        {
-          "attachments": [
-            {
-              "content": {
-                "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
-                "body": [
-                  {
-                    "inlines": [
-                      {
-                        "size": "Large",
-                        "text": "Action needed: approve",
-                        "type": "TextRun",
-                        "weight": "Bolder"
-                      }
-                    ],
-                    "spacing": "Small",
-                    "type": "RichTextBlock"
-                  },
-                  {
-                    "items": [
-                      {
-                        "inlines": [
-                          {
-                            "size": "Medium",
-                            "text": "Rotate the payment keys",
-                            "type": "TextRun",
-                            "weight": "Bolder"
-                          }
-                        ],
-                        "spacing": "Small",
-                        "type": "RichTextBlock"
-                      },
-                      {
-                        "inlines": [
-                          {
-                            "text": "2 approvers must approve",
-                            "type": "TextRun"
-                          },
-                          {
-                            "text": ": ",
-                            "type": "TextRun"
-                          },
-                          {
-                            "text": "ben",
-                            "type": "TextRun",
-                            "weight": "Bolder"
-                          },
-                          {
-                            "text": ", ",
-                            "type": "TextRun"
-                          },
-                          {
-                            "text": "cara",
-                            "type": "TextRun",
-                            "weight": "Bolder"
-                          },
-                          {
-                            "text": ", ",
-                            "type": "TextRun"
-                          },
-                          {
-                            "text": "dan_k",
-                            "type": "TextRun",
-                            "weight": "Bolder"
-                          },
-                          {
-                            "text": " or 4 others",
-                            "type": "TextRun"
-                          }
-                        ],
-                        "spacing": "Small",
-                        "type": "RichTextBlock"
-                      },
-                      {
-                        "inlines": [
-                          {
-                            "text": "Until 20 Nov 2026, 10:00 CET",
-                            "type": "TextRun",
-                            "weight": "Bolder"
-                          }
-                        ],
-                        "spacing": "Small",
-                        "type": "RichTextBlock"
-                      },
-                      {
-                        "inlines": [
-                          {
-                            "isSubtle": true,
-                            "text": "Controlled operation · risk high · created by ana",
-                            "type": "TextRun"
-                          }
-                        ],
-                        "spacing": "Small",
-                        "type": "RichTextBlock"
-                      },
-                      {
-                        "spacing": "Small",
-                        "text": "[Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)",
-                        "type": "TextBlock",
-                        "wrap": true
-                      }
-                    ],
-                    "separator": true,
-                    "spacing": "Medium",
-                    "style": "default",
-                    "type": "Container"
-                  },
-                  {
-                    "text": "For <at>cara</at>",
-                    "type": "TextBlock",
-                    "wrap": true
-                  },
-                  {
-                    "inlines": [
-                      {
-                        "isSubtle": true,
-                        "size": "Small",
-                        "text": "You decide in Pilot, not by replying to this message.",
-                        "type": "TextRun"
-                      }
-                    ],
-                    "spacing": "Small",
-                    "type": "RichTextBlock"
-                  }
-                ],
-                "fallbackText": "Action needed: approve",
-                "msteams": {
-                  "entities": [
-                    {
-                      "mentioned": {
-                        "id": "cara@example.com",
-                        "name": "cara"
-                      },
-                      "text": "<at>cara</at>",
-                      "type": "mention"
-                    }
-                  ],
-                  "width": "Full"
-                },
-                "type": "AdaptiveCard",
-                "version": "1.4"
-              },
-              "contentType": "application/vnd.microsoft.card.adaptive",
-              "contentUrl": null
-            }
-          ],
-          "type": "message"
-        }"#]].assert_eq(&body);
+    let body = serde_json::to_string_pretty(&body(&samples::mentioning())).unwrap() + "\n";
+    expect_file!["waiting.json"].assert_eq(&body);
 }
 
 #[test]
 fn a_digest_shows_ten_items_and_how_many_more_there_are() {
-    check(&samples::digest(), &expect![[r#"
-        17 operations wait
-        [default]
-            Rotate key 1
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 2
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 3
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 4
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 5
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 6
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 7
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 8
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 9
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Rotate key 10
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            7 more
-            [Open in Pilot](https://pilot.example/waiting)
-        You decide in Pilot, not by replying to this message.
-    "#]]);
+    expect_file!["digest.txt"].assert_eq(&seen(&samples::digest()));
 }
 
 #[test]
 fn a_reminder_says_how_much_time_is_left() {
-    check(&samples::reminder(), &expect![[r#"
+    check(
+        &samples::reminder(),
+        &expect![[r#"
         Reminder: 36 hours left to approve
         [default]
             Rotate the payment keys
@@ -275,12 +60,15 @@ fn a_reminder_says_how_much_time_is_left() {
             Controlled operation · risk high · created by ana
             [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_escalation_says_that_nobody_has_acted() {
-    check(&samples::escalation(), &expect![[r#"
+    check(
+        &samples::escalation(),
+        &expect![[r#"
         URGENT · Nobody has acted yet: 12 hours left to approve or clear
         [attention]
             Rotate the payment keys
@@ -290,43 +78,49 @@ fn an_escalation_says_that_nobody_has_acted() {
             Controlled operation · risk high · created by ana
             [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_end_says_how_it_ended() {
-    check(&samples::end(), &expect![[r#"
+    check(
+        &samples::end(),
+        &expect![[r#"
         Ended: rejected
         [default]
             Rotate the payment keys
             Controlled operation · risk high · created by ana
             [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_summary_counts_what_waits_and_gives_an_id_where_there_is_no_link() {
-    check(&samples::summary(), &expect![[r#"
-        Daily summary: 2 operations wait, 1 urgent
-        [attention]
-            Controlled operation
-            URGENT · Reminder: 5 hours left to approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana · 01890a5d-ac96-774b-bcce-b302099a8057
-        [default]
-            Close the old account
-            Action needed: approve
-            2 approvers must approve: ben, cara, dan or 4 others
-            Until 20 Nov 2026, 10:00 CET
-            Controlled operation · risk high · created by ana
-            [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
-        [default]
-            Everything that waits
-            [Open in Pilot](https://pilot.example/waiting)
-        You decide in Pilot, not by replying to this message.
-    "#]]);
+    check(
+        &samples::summary(),
+        &expect![[r#"
+            Daily summary: 2 operations wait, 1 urgent
+            [attention]
+                Controlled operation
+                URGENT · Reminder: 5 hours left to approve
+                2 approvers must approve: ben, cara, dan or 4 others
+                Until 20 Nov 2026, 10:00 CET
+                Controlled operation · risk high · created by ana · 01890a5d-ac96-774b-bcce-b302099a8057
+            [default]
+                Close the old account
+                2 approvers must approve: ben, cara, dan or 4 others
+                Until 20 Nov 2026, 10:00 CET
+                Controlled operation · risk high · created by ana
+                [Open in Pilot](https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057)
+            [default]
+                Everything that waits
+                [Open in Pilot](https://pilot.example/waiting)
+            You decide in Pilot, not by replying to this message.
+        "#]],
+    );
 }
 
 #[test]
@@ -407,4 +201,44 @@ fn a_card_is_within_the_limit_and_says_how_many_items_did_not_fit() {
     let rest = words_of(&elements[shown + 1]["items"][0]);
     assert!(shown < 10, "{shown}");
     assert_eq!(rest, format!("{} more", 17 - shown));
+}
+
+/// What Microsoft's own library has to say against each card; `cargo xtask notices` installs it.
+fn read_by_microsoft(cards: &[Value]) -> Vec<Value> {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers");
+    let installed = scripts.join("node_modules/adaptivecards");
+    assert!(installed.exists(), "{} is missing: run `cargo xtask notices`, which installs it", installed.display());
+    let mut input = tempfile::tempfile().unwrap();
+    for card in cards {
+        writeln!(input, "{card}").unwrap();
+    }
+    input.rewind().unwrap();
+    let output = Command::new("node").arg(scripts.join("card.mjs")).stdin(input).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn microsofts_own_library_reads_every_card_and_loses_nothing() {
+    use samples::{digest, end, escalation, hostile, mentioning, reminder, summary};
+    let messages = [mentioning(), digest(), reminder(), escalation(), end(), summary()];
+    let cards: Vec<_> = messages.iter().chain(&hostile()).map(card).collect();
+    let read = read_by_microsoft(&cards);
+    assert_eq!(read.len(), cards.len());
+    for (card, read) in cards.iter().zip(&read) {
+        assert_eq!(read["said"], json!([]), "{card}");
+        assert_eq!((&read["actions"], &read["inputs"]), (&json!(0), &json!(0)), "{card}");
+        assert_eq!(texts(&read["read"]), texts(card));
+    }
+    let broken = json!({ "type": "AdaptiveCard", "version": "1.4", "body": [{ "type": "Nothing" }] });
+    assert_ne!(read_by_microsoft(&[broken])[0]["said"], json!([]), "it does object to what it does not know");
+}
+
+/// Every text that is shown, in order.
+fn texts(value: &Value) -> Vec<&str> {
+    let here = value["text"].as_str().filter(|_| value["type"] != "mention");
+    let children = value.as_array().into_iter().flatten();
+    let children = children.chain(value.as_object().into_iter().flat_map(|map| map.values()));
+    here.into_iter().chain(children.flat_map(texts)).collect()
 }

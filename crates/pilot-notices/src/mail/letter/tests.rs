@@ -10,7 +10,9 @@ fn check(message: &Message, expected: &Expect) {
 
 #[test]
 fn a_waiting_item_is_in_the_subject() {
-    check(&samples::waiting(), &expect![[r#"
+    check(
+        &samples::waiting(),
+        &expect![[r#"
         Subject: Waits for you: Rotate the payment keys
 
         Action needed: approve
@@ -22,7 +24,8 @@ fn a_waiting_item_is_in_the_subject() {
         Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -56,90 +59,85 @@ fn the_html_loads_nothing_and_has_its_style_with_it() {
 
 #[test]
 fn a_digest_shows_ten_items_and_how_many_more_there_are() {
-    check(&samples::digest(), &expect![[r#"
-        Subject: 17 operations wait for you
+    check(
+        &samples::digest(),
+        &expect![[r#"
+            Subject: 17 operations wait for you
 
-        17 operations wait for you
+            17 operations wait for you
 
-        Rotate key 1
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 1
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 2
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 2
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 3
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 3
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 4
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 4
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 5
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 5
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 6
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 6
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 7
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 7
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 8
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 8
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 9
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 9
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Rotate key 10
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Rotate key 10
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        7 more: https://pilot.example/waiting
+            7 more: https://pilot.example/waiting
 
-        You decide in Pilot, not by replying to this message.
-    "#]]);
+            You decide in Pilot, not by replying to this message.
+        "#]],
+    );
 }
 
 #[test]
 fn a_reminder_says_how_much_time_is_left() {
-    check(&samples::reminder(), &expect![[r#"
+    check(
+        &samples::reminder(),
+        &expect![[r#"
         Subject: Reminder, 36 hours left: Rotate the payment keys
 
         Reminder: 36 hours left to approve
@@ -151,12 +149,15 @@ fn a_reminder_says_how_much_time_is_left() {
         Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_escalation_says_that_nobody_has_acted() {
-    check(&samples::escalation(), &expect![[r#"
+    check(
+        &samples::escalation(),
+        &expect![[r#"
         Subject: URGENT: Nobody has acted yet, 12 hours left: Rotate the payment keys
 
         URGENT · Nobody has acted yet: 12 hours left to approve or clear
@@ -169,12 +170,15 @@ fn an_escalation_says_that_nobody_has_acted() {
         Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_end_says_how_it_ended() {
-    check(&samples::end(), &expect![[r#"
+    check(
+        &samples::end(),
+        &expect![[r#"
         Subject: Ended, rejected: Rotate the payment keys
 
         Ended: rejected
@@ -184,33 +188,36 @@ fn an_end_says_how_it_ended() {
         Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
         You decide in Pilot, not by replying to this message.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_summary_counts_what_waits_and_gives_an_id_where_there_is_no_link() {
-    check(&samples::summary(), &expect![[r#"
-        Subject: Daily summary: 2 operations wait for you, 1 urgent
+    check(
+        &samples::summary(),
+        &expect![[r#"
+            Subject: Daily summary: 2 operations wait for you, 1 urgent
 
-        Daily summary: 2 operations wait for you, 1 urgent
+            Daily summary: 2 operations wait for you, 1 urgent
 
-        Controlled operation
-        URGENT · Reminder: 5 hours left to approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana · 01890a5d-ac96-774b-bcce-b302099a8057
+            Controlled operation
+            URGENT · Reminder: 5 hours left to approve
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana · 01890a5d-ac96-774b-bcce-b302099a8057
 
-        Close the old account
-        Action needed: approve
-        2 approvers must approve: ben, cara, dan or 4 others
-        Until 20 Nov 2026, 10:00 CET
-        Controlled operation · risk high · created by ana
-        Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
+            Close the old account
+            2 approvers must approve: ben, cara, dan or 4 others
+            Until 20 Nov 2026, 10:00 CET
+            Controlled operation · risk high · created by ana
+            Open in Pilot: https://pilot.example/items/01890a5d-ac96-774b-bcce-b302099a8057
 
-        Everything that waits: https://pilot.example/waiting
+            Everything that waits: https://pilot.example/waiting
 
-        You decide in Pilot, not by replying to this message.
-    "#]]);
+            You decide in Pilot, not by replying to this message.
+        "#]],
+    );
 }
 
 #[test]
