@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
 use crate::{
-    clients, console, deny, fuzz, manifests, mcp, notices, observe, pages, postgres, proxies, readers, schema, vault, verifiers,
+    clients, console, deny, fuzz, manifests, mcp, notices, observe, pages, postgres, proxies, readers, schema, vault,
+    verifiers,
 };
 
 const FUZZ_SECONDS: u32 = 10;

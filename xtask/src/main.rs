@@ -126,9 +126,11 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "clients" | "deny" | "mcp" | "notices" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
-            Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
-        }
+        [
+            "check" | "clients" | "deny" | "mcp" | "notices" | "observe" | "pages" | "proxies" | "readers" | "vault",
+            surplus,
+            ..,
+        ] => Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`"))),
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),
     }
 }

@@ -3,8 +3,9 @@
 
 pub mod mail;
 pub mod message;
-#[cfg(test)]
-mod samples;
 pub mod slack;
 pub mod teams;
 mod words;
+
+#[cfg(test)]
+mod samples;

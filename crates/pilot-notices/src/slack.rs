@@ -11,9 +11,6 @@ use serde_json::{Value, json};
 use crate::message::{Line, Message, Person};
 use crate::words::{self, OPEN, Part, Reader};
 
-#[cfg(test)]
-mod tests;
-
 // https://docs.slack.dev/reference/block-kit/blocks: a message has up to 50 blocks. With at most four for an item and
 // three around them, ten items are well within that.
 const HEADER_MAX: usize = 150;
@@ -193,3 +190,6 @@ fn harmless(text: &str) -> String {
     }
     escaped(&safe)
 }
+
+#[cfg(test)]
+mod tests;

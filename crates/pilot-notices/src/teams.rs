@@ -8,9 +8,6 @@ use serde_json::{Value, json};
 use crate::message::{Line, Message, Person};
 use crate::words::{self, NOT_HERE, OPEN, Part, Reader};
 
-#[cfg(test)]
-mod tests;
-
 /// Teams refuses messages of more than about 28 KB, and stores them in another form than they arrive.
 const BYTES_MAX: usize = 24 * 1024;
 /// More than a group that can act ever has.
@@ -198,3 +195,6 @@ fn is_address(text: &str) -> bool {
             [user, domain].iter().all(|part| !part.is_empty() && part.bytes().all(fits)) && domain.contains('.')
         })
 }
+
+#[cfg(test)]
+mod tests;

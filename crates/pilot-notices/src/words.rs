@@ -4,7 +4,7 @@
 use pilot_core::role::Role;
 use pilot_core::visible::visible_line;
 
-use crate::message::{LINES_MAX, Line, Message, Occasion, Person, Task, Why};
+use crate::message::{Line, Message, Occasion, Person, Task, Why};
 
 /// How many characters of a title are shown.
 pub(crate) const TITLE_MAX: usize = 200;
@@ -71,7 +71,7 @@ pub(crate) fn headline(message: &Message, reader: Reader) -> String {
 }
 
 fn counted(message: &Message, reader: Reader) -> String {
-    let count = message.lines.len().min(LINES_MAX) + message.more;
+    let count = message.lines.len() + message.more;
     let ended = message.lines.iter().filter(|line| line.why == Why::Ended).count();
     let (operations, wait, have) =
         if count == 1 { ("operation", "waits", "has") } else { ("operations", "wait", "have") };

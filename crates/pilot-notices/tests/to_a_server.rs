@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::server::{Server, a_letter};
 
 /// Only a test that fails waits so long.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 async fn send(server: &MailServer, to: &str) -> Result<(), MailError> {
     Mailer::open(server).unwrap().send(to, &a_letter(), "01890a5d.1@pilot.example", LONG).await

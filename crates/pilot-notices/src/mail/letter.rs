@@ -4,9 +4,6 @@
 use crate::message::{Line, Message};
 use crate::words::{self, NOT_HERE, OPEN, Part, Reader};
 
-#[cfg(test)]
-mod tests;
-
 /// Longer ones are cut off in every list of mails.
 const SUBJECT_MAX: usize = 120;
 
@@ -125,3 +122,6 @@ fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
+
+#[cfg(test)]
+mod tests;

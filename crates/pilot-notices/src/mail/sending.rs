@@ -17,9 +17,6 @@ use zeroize::Zeroizing;
 use super::Letter;
 use crate::words::shown;
 
-#[cfg(test)]
-mod tests;
-
 /// How many characters of a server's reply are kept.
 const REPLY_MAX: usize = 200;
 const SUBJECT_MAX: usize = 120;
@@ -238,3 +235,6 @@ fn not_sent(error: &SmtpError, envelope: &Envelope) -> MailError {
         MailError::Failed(reply)
     }
 }
+
+#[cfg(test)]
+mod tests;
