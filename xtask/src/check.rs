@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
 use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
 use crate::{
-    clients, console, deny, fuzz, manifests, mcp, observe, pages, postgres, proxies, readers, schema, vault, verifiers,
+    clients, console, deny, fuzz, manifests, mcp, notices, observe, pages, postgres, proxies, readers, schema, vault,
+    verifiers,
 };
 
 const FUZZ_SECONDS: u32 = 10;
@@ -107,6 +108,7 @@ fn install_tools() -> Result<(), Failure> {
     tools::install_packages("identity provider", tools::PROVIDER)?;
     readers::install_missing()?;
     mcp::install_missing()?;
+    notices::install_missing()?;
     proxies::install_missing()?;
     tools::install_missing_components()
 }

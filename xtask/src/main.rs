@@ -21,6 +21,7 @@ mod fuzz;
 mod ha;
 mod manifests;
 mod mcp;
+mod notices;
 mod observe;
 mod pages;
 mod places;
@@ -60,6 +61,7 @@ cargo xtask COMMAND
   proxies                 install the proxies that the tests start in front of the service
   readers                 install the libraries with which the tests read permit tokens
   mcp                     install the MCP clients with which the tests call `pilot mcp`
+  notices                 install the mail server to which the tests send, and the library with which they read cards
   verifiers [COUNT] [SEED] compare the verifier in Rust with the one in Python on forged bundles, 1,000 or so many
   vault                   build a Vault-compatible server, for the tests that read credentials from one
   ha up | down            start, or end, three PostgreSQL members with Patroni and three nodes, in network namespaces
@@ -118,14 +120,17 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["proxies"] => proxies::install_missing(),
         ["readers"] => readers::install_missing(),
         ["mcp"] => mcp::install_missing(),
+        ["notices"] => notices::install_missing(),
         ["vault"] => vault::install(),
         ["verifiers", rest @ ..] => verifiers::command(rest),
         ["ha", rest @ ..] => ha::command(rest),
         ["chaos", rest @ ..] => chaos::command(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        ["check" | "clients" | "deny" | "mcp" | "observe" | "pages" | "proxies" | "readers" | "vault", surplus, ..] => {
-            Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`")))
-        }
+        [
+            "check" | "clients" | "deny" | "mcp" | "notices" | "observe" | "pages" | "proxies" | "readers" | "vault",
+            surplus,
+            ..,
+        ] => Err(Failure::usage(format!("this command takes no arguments, but was given `{surplus}`"))),
         [unknown, ..] => Err(Failure::usage(format!("unknown command `{unknown}`\n\n{HELP}"))),
     }
 }

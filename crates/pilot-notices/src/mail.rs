@@ -1,0 +1,7 @@
+//! A message as a mail, and the way to the mail server.
+
+mod letter;
+mod sending;
+
+pub use letter::{Letter, letter};
+pub use sending::{MailError, MailServer, MailTls, Mailer};

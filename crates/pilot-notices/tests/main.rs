@@ -1,0 +1,8 @@
+//! Mails on their way to a real server.
+
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod slow;
+#[cfg(test)]
+mod to_a_server;
