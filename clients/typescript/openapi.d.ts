@@ -766,7 +766,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed
+         * Deliver to an endpoint again, from an entry on that it has passed or is at; a paused one is resumed
          * @description For security_admin.
          */
         post: operations["replay_webhook"];
@@ -1158,7 +1158,7 @@ export interface components {
             expires_in_s: number;
         };
         NewReplay: {
-            /** @description The index of the entry to deliver next; at most the number of entries in the ledger. */
+            /** @description The index of the entry to deliver next: at most `next` of the endpoint, because nothing can be left out. An endpoint with a new name in the configuration begins where `from` there says. */
             from: number;
         };
         NewRevocation: {

@@ -143,7 +143,7 @@ class AsyncPilot(AsyncOperations):
         reached for `patience` seconds; None waits as long as it takes. To continue later, begin with the index after
         the last one that was handled.
         """
-        driver, flow, answer = _Driver(self), facade.events(from_, patience, self._clock, self._settings.origin), None
+        driver, flow, answer = _Driver(self), facade.events(from_, patience, self._clock), None
         try:
             while True:
                 step = flow.send(answer)

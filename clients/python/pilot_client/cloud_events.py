@@ -23,7 +23,10 @@ class CloudEvent(_Attributes):
 
 
 class EntryEvent(_Attributes):
-    """An event of the feed: `id` is the entry's index, `subject` its item, `data` the entry as it is in the log."""
+    """An event of the feed: `id` is the entry's index, `source` the log's name, `subject` the entry's item.
+
+    `data` is the entry as it is in the log. Webhooks have the same members, and more in `data`.
+    """
 
     data: Entry
 

@@ -6,11 +6,11 @@ from typing import IO, Any, TypedDict, cast
 
 from pilot_client.asks import Ask, key_of, segment
 from pilot_client.cloud_events import EntryEvent, event_of
-from pilot_client.errors import DigestRequired, PilotError
-from pilot_client.exchange import TRIES_MAX, Flow, Open, Read, Step, exchange, failure, json_of, settled
-from pilot_client.feed import Arrived, Beat, NoFeed, Opened, follow
+from pilot_client.errors import DigestRequired, PilotError, Unavailable
+from pilot_client.exchange import TRIES_MAX, Flow, Open, Pause, Read, Step, exchange, failure, json_of, settled
+from pilot_client.feed import PAUSE_MAX, Arrived, Beat, NoFeed, Opened, follow
 from pilot_client.models import Item, ItemSummary, Me, Sort, Transition, WholeItem, Workflow
-from pilot_client.waiting import Deadline, definition_of, newest
+from pilot_client.waiting import Deadline, definition_of, head
 
 ITEMS = "/v1/items"
 DOWNLOAD_SECONDS = 60.0
@@ -108,13 +108,22 @@ class Told:
     event: EntryEvent
 
 
-def events(
-    from_: int | None, patience: float | None, now: Callable[[], float], source: str
-) -> Generator[Step | Told, Any, None]:
+def _head(deadline: Deadline) -> Flow[tuple[str, int | None]]:
+    """The log's name and its newest entry, however long the service takes to be there."""
+    while True:
+        try:
+            return (yield from head(tries=TRIES_MAX))
+        except Unavailable:
+            if deadline.is_over:
+                raise
+        yield Pause(PAUSE_MAX)
+
+
+def events(from_: int | None, patience: float | None, now: Callable[[], float]) -> Generator[Step | Told, Any, None]:
     """Entries as events. Ends with an error when there was no feed for longer than `patience`."""
-    if from_ is None:
-        after = yield from newest(tries=TRIES_MAX)
-    else:
+    # As webhooks say it: a log that was restored with a loss has a new name, and the same indices for other entries.
+    source, after = yield from _head(Deadline(now, None if patience is None else now() + patience))
+    if from_ is not None:
         after = from_ - 1 if from_ > 0 else None
     feed, gone, answer = follow(after), None, None
     while True:

@@ -607,11 +607,12 @@ class Operations(Asks):
         self._nothing(ask)
 
     def replay_webhook(self, name: str, *, from_: int) -> Webhook:
-        """Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed.
+        """Deliver to an endpoint again, from an entry on that it has passed or is at; a paused one is resumed.
 
         For security_admin. Calls `POST /v1/webhooks/{name}/replay`.
 
-        `from_`: The index of the entry to deliver next; at most the number of entries in the ledger.
+        `from_`: The index of the entry to deliver next: at most `next` of the endpoint, because nothing can be left
+            out. An endpoint with a new name in the configuration begins where `from` there says.
         """
         ask = Ask(
             "replay_webhook",
@@ -1241,11 +1242,12 @@ class AsyncOperations(AsyncAsks):
         await self._nothing(ask)
 
     async def replay_webhook(self, name: str, *, from_: int) -> Webhook:
-        """Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed.
+        """Deliver to an endpoint again, from an entry on that it has passed or is at; a paused one is resumed.
 
         For security_admin. Calls `POST /v1/webhooks/{name}/replay`.
 
-        `from_`: The index of the entry to deliver next; at most the number of entries in the ledger.
+        `from_`: The index of the entry to deliver next: at most `next` of the endpoint, because nothing can be left
+            out. An endpoint with a new name in the configuration begins where `from` there says.
         """
         ask = Ask(
             "replay_webhook",

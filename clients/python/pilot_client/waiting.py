@@ -206,11 +206,17 @@ def definition_of(item: WholeItem, *, tries: int, timeout: float | None = None) 
     return cast("Workflow", json_of(ask, (yield from exchange(ask, tries=tries, timeout=timeout))))
 
 
-def newest(*, timeout: float | None = None, tries: int) -> Flow[int | None]:
-    """The index of the ledger's newest entry, as of its newest checkpoint; None while it is empty."""
+def head(*, timeout: float | None = None, tries: int) -> Flow[tuple[str, int | None]]:
+    """The log's name, and the index of its newest entry as of its newest checkpoint; None while it is empty."""
     ask = Ask("get_checkpoint", "GET", "/v1/log/checkpoint", accept="text/plain")
     reply = yield from exchange(ask, tries=tries, timeout=timeout)
     lines = reply.body.decode("utf-8", "replace").split("\n")
     if len(lines) < 2 or not (lines[1].isascii() and lines[1].isdigit()):
         raise PilotError("get_checkpoint: the answer is not a checkpoint", operation="get_checkpoint")
-    return int(lines[1]) - 1 if lines[1] != "0" else None
+    return lines[0], int(lines[1]) - 1 if lines[1] != "0" else None
+
+
+def newest(*, timeout: float | None = None, tries: int) -> Flow[int | None]:
+    """The index of the ledger's newest entry."""
+    _, index = yield from head(timeout=timeout, tries=tries)
+    return index

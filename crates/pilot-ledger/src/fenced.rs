@@ -31,6 +31,41 @@ pub async fn replace<T: Fenced>(
     written.ok_or_else(|| StoreError::Unavailable("the fact was not written".into()))
 }
 
+/// Like [`replace`], but the closure can refuse; then nothing is written.
+pub async fn replace_unless<T: Fenced, E: Send + 'static>(
+    store: &dyn Store,
+    name: String,
+    decide: impl Fn(Option<T>, u64) -> std::result::Result<T, E> + Send + 'static,
+) -> Result<std::result::Result<T, E>> {
+    let refused = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&refused);
+    let written = change(store, name, move |found, size| {
+        let (written, why) = match decide(found, size) {
+            Ok(written) => (Some(written), None),
+            Err(why) => (None, Some(why)),
+        };
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        written
+    });
+    let written = written.await?;
+    let why = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (written, why) {
+        (Some(written), _) => Ok(Ok(written)),
+        (None, Some(why)) => Ok(Err(why)),
+        (None, None) => Err(StoreError::Unavailable("the fact was not written".into())),
+    }
+}
+
+/// Writes the fact if there is none. One that is there stays as it is, whoever keeps it.
+pub async fn create<T: Fenced>(
+    store: &dyn Store,
+    name: String,
+    make: impl Fn(u64) -> T + Send + 'static,
+) -> Result<()> {
+    change(store, name, move |found: Option<T>, size| found.is_none().then(|| make(size))).await?;
+    Ok(())
+}
+
 /// Whether it was saved: not if someone else has taken it over.
 pub async fn save<T: Fenced>(store: &dyn Store, name: String, fact: T) -> Result<bool>
 where

@@ -14,7 +14,7 @@ mod team;
 pub use cursor::{Cursor, Pause, rest_after};
 pub use place::{ReplayError, replay};
 pub use sender::{Deliver, Delivery, Next, Sender, Sources};
-pub use team::{Standing, Webhooks, run};
+pub use team::{Place, Standing, Webhooks, run};
 
 #[cfg(test)]
 mod tests;

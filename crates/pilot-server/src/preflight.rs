@@ -374,6 +374,10 @@ fn check_witnesses(config: &Config) -> Finding {
 
 /// What the sections and their files say; whether receivers answer is seen when something is delivered.
 fn check_webhooks(config: &Config) -> Vec<Finding> {
+    // Definitions that cannot be read are refused elsewhere.
+    let offered = definitions::offered(config.workflows.dir.as_deref()).ok();
+    let offered: Option<Vec<_>> =
+        offered.map(|(offered, _)| offered.in_force().map(|definition| definition.name().to_string()).collect());
     let one = |webhook: &config::Webhook| match Endpoint::open(config, webhook) {
         Ok(endpoint) => {
             let (name, signing, host) = (&webhook.name, webhook.signing.as_str(), endpoint.target.shown());
@@ -381,13 +385,21 @@ fn check_webhooks(config: &Config) -> Vec<Finding> {
             let keys = if public.is_empty() { String::new() } else { format!("; verify with {}", public.join(", ")) };
             let detail =
                 format!("`{name}` is told at {host}, signed by {} key(s) ({signing}){keys}", endpoint.keys.len());
-            let warning = |warning: &String| Finding::new("webhooks", Verdict::Warning, warning);
+            let warning = |warning: String| Finding::new("webhooks", Verdict::Warning, warning);
             let found = Finding::new("webhooks", Verdict::Ok, detail);
-            [found].into_iter().chain(endpoint.warnings.iter().map(warning)).collect::<Vec<_>>()
+            let unknown = unknown_workflows(webhook, offered.as_deref());
+            [found].into_iter().chain(endpoint.warnings.into_iter().chain(unknown).map(warning)).collect::<Vec<_>>()
         }
         Err(error) => vec![Finding::failed("webhooks", &error)],
     };
     config.webhooks.iter().flat_map(one).collect()
+}
+
+/// A name that is misspelt would match nothing, without a word.
+fn unknown_workflows(webhook: &config::Webhook, offered: Option<&[String]>) -> Vec<String> {
+    let is_unknown = |name: &&String| offered.is_some_and(|offered| !offered.contains(name));
+    let warning = |name: &String| format!("`{}`: workflows: there is no definition named `{name}`", webhook.name);
+    webhook.workflows.iter().filter(is_unknown).map(warning).collect()
 }
 
 /// Nothing if no permit tokens are asked for.

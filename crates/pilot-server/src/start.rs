@@ -27,10 +27,11 @@ use pilot_setup::error::{StartError, no_such_store};
 use pilot_setup::exposed::too_few_approvers;
 use pilot_setup::log_key::LogKey;
 use pilot_setup::{private_file, production, random};
-use pilot_store::Store;
+
 use pilot_store::archive::{Hear, Now};
 use pilot_store::postgres::{Identity as NodeIdentity, Postgres};
 use pilot_store::sqlite::Sqlite;
+use pilot_store::{Duty, Store};
 use pilot_wire::clock::has_date;
 use pilot_wire::listen::Listener;
 use pilot_wire::socket_file::{SocketFileError, Wanted};
@@ -83,6 +84,10 @@ pub async fn start(
     make_data_dir(&config.data_dir)?;
     let clock_keeper = Arc::new(ClockKeeper::new(clock_guard, config.clock_path()));
     let (store, ledger_clock) = open_store(config, &clock, &clock_keeper, ahead)?;
+    if config.webhooks.is_empty() {
+        // A node that has the duty and no endpoints would keep the others from sending.
+        store.decline(Duty::Webhooks);
+    }
     let signer = open_signer(config, &store).await?;
     let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
     let main = main_listener(config, &peers, certificate.as_ref().map(|certificate| certificate.tls()))?;

@@ -1,6 +1,6 @@
 //! What an endpoint's files contain: its address if that is a secret, and its keys.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pilot_core::digest::Digest;
@@ -53,13 +53,31 @@ impl Endpoint {
 
     /// From then on the keys, and an address that is a secret, are found wherever tokens are looked for.
     pub fn make_known(&self, guard: &LeakGuard) {
-        for secret in &self.secrets {
-            let inner = secret.split_once("://").map(|(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
-            let inner = inner.or_else(|| secret.split_once('_').map(|(_, key)| key));
-            for text in [Some(secret.as_str()), inner].into_iter().flatten() {
-                guard.remember(text.as_bytes(), Digest::of(text.as_bytes()));
-            }
+        self.secrets.iter().for_each(|secret| remember(secret, guard));
+    }
+}
+
+/// Makes the secrets of every endpoint known, even of one that cannot work. Says what could not be read.
+pub fn make_secrets_known(config: &Config, guard: &LeakGuard) -> Vec<String> {
+    let paths = config.webhooks.iter().flat_map(|webhook| webhook.url_file.iter().chain(&webhook.secret_files));
+    let read = |path: &PathBuf| match secret(config, path, &mut Vec::new()) {
+        Ok(secret) => {
+            remember(&secret, guard);
+            None
         }
+        Err(error) => Some(error),
+    };
+    paths.filter_map(read).collect()
+}
+
+/// All of it, and the parts that are a secret by themselves if they are long enough for the guard: a key without its
+/// prefix; of an address, the path, each segment of it, and each value of the query.
+fn remember(secret: &str, guard: &LeakGuard) {
+    let address = secret.split_once("://").map(|(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
+    let inner = address.or_else(|| secret.split_once('_').map(|(_, key)| key));
+    let parts = address.unwrap_or_default().split(['/', '?', '&', '=']);
+    for text in [Some(secret), inner].into_iter().flatten().chain(parts) {
+        guard.remember(text.as_bytes(), Digest::of(text.as_bytes()));
     }
 }
 
@@ -82,7 +100,10 @@ mod tests {
     use super::*;
     use crate::config::Signing;
 
-    const URL: &str = "https://receiver.example/hooks/T0001/B0002/abcdefghijklmnopqrstuvwx?key=7";
+    const URL: &str = "https://receiver.example/hooks/T0001/abcdefghijklmnopqrstuvwxyz0123456789/B0002\
+                       ?key=9876543210zyxwvutsrqponmlkjihgfedcba&n=7";
+    const SEGMENT: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+    const VALUE: &str = "9876543210zyxwvutsrqponmlkjihgfedcba";
 
     fn open(directory: &Path, mode: u32, url: &str) -> Result<Endpoint, String> {
         let key = WebhookKey::generate(Signing::Ed25519).unwrap();
@@ -104,12 +125,26 @@ mod tests {
         assert_eq!((endpoint.target.shown().as_str(), endpoint.keys.len()), ("receiver.example", 1));
         let guard = LeakGuard::new(Credentials::none(), 7);
         endpoint.make_known(&guard);
+        assert!(guard.is_in(SEGMENT) && guard.is_in(VALUE), "also the parts of an address");
         let key = fs::read_to_string(directory.path().join("key")).unwrap();
         let bare = key.trim().trim_start_matches("whsk_");
         for leaked in [URL, URL.trim_start_matches("https://receiver.example"), key.trim(), bare] {
             assert!(guard.is_in(&format!("see {leaked} there")), "{leaked}");
         }
         assert!(!guard.is_in("see https://receiver.example/ there"));
+    }
+
+    #[test]
+    fn secrets_are_known_even_of_an_endpoint_that_cannot_work() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("https://10.0.0.1/{SEGMENT}");
+        assert!(open(directory.path(), 0o600, &address).is_err());
+        fs::remove_file(directory.path().join("key")).unwrap();
+        let config = Config::load(&directory.path().join("pilot.toml"), &[]).unwrap();
+        let guard = LeakGuard::new(Credentials::none(), 7);
+        let unread = make_secrets_known(&config, &guard);
+        assert!(guard.is_in(SEGMENT));
+        assert!(matches!(&unread[..], [one] if one.contains("key")), "{unread:?}");
     }
 
     #[test]

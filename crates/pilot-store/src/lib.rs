@@ -535,6 +535,9 @@ pub trait Store: Send + Sync {
     /// more and answers nobody.
     fn join(&self, _adopted: u64) {}
 
+    /// This node has nothing to do for a duty that another one may have work for. If it has the duty, it is not renewed.
+    fn decline(&self, _duty: Duty) {}
+
     /// Whether this node is the one that does it now.
     fn holds(&self, _duty: Duty) -> bool {
         true

@@ -420,8 +420,12 @@ impl Store for Postgres {
         self.node.join(adopted);
     }
 
+    fn decline(&self, duty: Duty) {
+        self.node.decline(duty);
+    }
+
     fn holds(&self, duty: Duty) -> bool {
-        self.node.team.borrow().fence(duty, &self.node.id).is_some()
+        !self.node.declines(duty) && self.node.team.borrow().fence(duty, &self.node.id).is_some()
     }
 
     fn nodes(&self) -> Vec<NodeState> {

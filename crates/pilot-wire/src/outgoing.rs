@@ -1,6 +1,7 @@
 //! Requests that the program makes: one connection each, no redirect is followed, no proxy is asked, the time is
 //! bounded and so is the answer.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// How much is read of an answer that nobody looks at, and for how long. Without reading, the peer would see a reset.
 const IGNORED_BYTES_MAX: usize = 4 * 1024;
 const IGNORED_PATIENCE: Duration = Duration::from_secs(1);
+/// A name with many addresses: each is waited for at least as long as a lost packet takes to be sent again.
+const CONNECT_PATIENCE_MIN: Duration = Duration::from_secs(2);
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -146,8 +149,8 @@ impl Outgoing {
         in_time(patience, self.send(request)).await
     }
 
-    /// Posts to an address that the service did not choose itself: only to what `reach` allows, all of it within
-    /// `patience`.
+    /// Posts to an address that the service did not choose itself: only to what `reach` allows. The head of the answer
+    /// has to arrive within `patience`, and stands from then on: what follows it changes nothing.
     pub async fn deliver(
         &self,
         target: &Target,
@@ -156,18 +159,17 @@ impl Outgoing {
         body: Bytes,
         patience: Duration,
     ) -> Result<Receipt, OutgoingError> {
-        in_time(patience, async {
+        let mut arriving = in_time(patience, async {
             let addresses = target.resolve(reach).await?;
-            let stream = TcpStream::connect(&*addresses).await?;
-            let mut arriving = self.speak(stream, request(Method::POST, target.uri(), headers, body)).await?;
-            let retry_after =
-                arriving.head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-            let receipt =
-                Receipt { status: arriving.head.status.as_u16(), retry_after: retry_after.map(Duration::from_secs) };
-            arriving.ignore_rest().await;
-            Ok(receipt)
+            let stream = connect(&addresses, patience).await?;
+            self.speak(stream, request(Method::POST, target.uri(), headers, body)).await
         })
-        .await
+        .await?;
+        let retry_after = arriving.head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let receipt =
+            Receipt { status: arriving.head.status.as_u16(), retry_after: retry_after.map(Duration::from_secs) };
+        let _ = tokio::time::timeout(IGNORED_PATIENCE, arriving.ignore_rest()).await;
+        Ok(receipt)
     }
 
     async fn send(&self, request: Request<impl Into<Bytes>>) -> Result<Arriving, Cause> {
@@ -192,12 +194,26 @@ impl Outgoing {
     }
 }
 
+/// Tries one address after the other. Each gets its share of the time, so that one that swallows packets leaves some for
+/// the next; the last one has whatever the caller still allows.
+async fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream, Cause> {
+    let Some((last, earlier)) = addresses.split_last() else { return Err("there is no address".into()) };
+    let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    let share = (patience / count).max(CONNECT_PATIENCE_MIN);
+    for address in earlier {
+        if let Ok(Ok(stream)) = tokio::time::timeout(share, TcpStream::connect(address)).await {
+            return Ok(stream);
+        }
+    }
+    Ok(TcpStream::connect(last).await?)
+}
+
 fn host_of(url: &Uri) -> &str {
     url.host().unwrap_or_default().trim_matches(['[', ']'])
 }
 
 impl Arriving {
-    /// Reads a little of the body. Whatever happens to the rest, the answer's head has arrived.
+    /// Reads a little of the body.
     async fn ignore_rest(&mut self) {
         let mut read = 0;
         while read < IGNORED_BYTES_MAX {
@@ -263,4 +279,45 @@ where
     let response = sender.send_request(Request::from_parts(head, Full::<Bytes>::new(body.into()))).await?;
     let (head, body) = response.into_parts();
     Ok(Arriving { head, body, _connection: connection })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    /// Connections to it are neither accepted nor refused, because its queue is full. They last as long as what is
+    /// returned.
+    async fn full() -> (SocketAddr, TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(connected) = tokio::time::timeout(CONNECT_PATIENCE_MIN, TcpStream::connect(address)).await {
+            waiting.push(connected.unwrap());
+        }
+        (address, listener, waiting)
+    }
+
+    /// The clock stands still, except when there is nothing to do but wait.
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_swallows_packets_leaves_time_for_the_next() {
+        let (silent, _listener, _waiting) = full().await;
+        let open = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = open.local_addr().unwrap();
+        for (addresses, patience, seconds) in [
+            (vec![silent, address], Duration::from_secs(15), 7),
+            (vec![silent, silent, address], Duration::from_secs(15), 10),
+            (vec![silent, silent, address], Duration::from_secs(3), 4),
+            (vec![address, silent], Duration::from_secs(15), 0),
+        ] {
+            let begun = tokio::time::Instant::now();
+            let stream = connect(&addresses, patience).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), address);
+            assert_eq!(begun.elapsed().as_secs(), seconds, "{addresses:?}");
+        }
+        assert!(connect(&[], Duration::from_secs(15)).await.is_err());
+    }
 }

@@ -132,3 +132,37 @@ async fn a_delivery_to_someone_who_says_nothing_is_given_up_in_time() {
     let sent = Outgoing::plain().deliver(&target, &reach, &[], Bytes::new(), patience).await;
     assert!(matches!(sent, Err(OutgoingError::TooSlow(_))));
 }
+
+/// Says what it is given to say, and then neither goes on nor ends.
+async fn unfinished(said: String) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await;
+        stream.write_all(said.as_bytes()).await.unwrap();
+        // Until the other side has gone.
+        while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {}
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_status_that_arrived_stands_whatever_becomes_of_the_body() {
+    let long = "x".repeat(100_000);
+    for said in [
+        // Its body never comes, comes in part, is cut off, or is too long.
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n",
+        &format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{long}"),
+    ] {
+        let port = unfinished(said.to_owned()).await;
+        let reach = Reach { http: true, ..this_machine(port) };
+        let target = Target::parse(&format!("http://127.0.0.1:{port}/"), &reach).unwrap();
+        // Less than the body is waited for.
+        let patience = Duration::from_millis(500);
+        let sent = Outgoing::plain().deliver(&target, &reach, &[], Bytes::new(), patience).await;
+        assert_eq!(sent.unwrap().status, 200, "{}", said.get(..60).unwrap_or(said));
+    }
+}

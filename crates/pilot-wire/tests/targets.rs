@@ -270,11 +270,14 @@ fn public_targets_by_https_pass_and_are_shown_without_their_path() {
 fn what_is_opened_can_be_reached_and_nothing_else() {
     let opened: IpAddr = "10.1.2.3".parse().unwrap();
     let reach =
-        Reach { allows: Box::new(move |address| address.to_canonical() == opened), ports: vec![8443, 80], http: true };
+        Reach { allows: Box::new(move |address| address.to_canonical() == opened), ports: vec![8443], http: true };
     for (text, expected) in [
         ("https://10.1.2.3/", "ok 10.1.2.3"),
         ("https://10.1.2.3:8443/", "ok 10.1.2.3:8443"),
         ("http://10.1.2.3/", "ok 10.1.2.3:80"),
+        ("http://10.1.2.3:8443/", "ok 10.1.2.3:8443"),
+        ("http://10.1.2.3:8080/", "uses port 8080, which is not allowed"),
+        ("https://10.1.2.3:80/", "uses port 80, which is not allowed"),
         ("https://10.1.2.4/", "leads to 10.1.2.4, which is not allowed: private"),
         ("https://10.1.2.3:8444/", "uses port 8444, which is not allowed"),
         ("http://1.1.1.1/", "leads to 1.1.1.1, which must not be reached without TLS"),

@@ -11,6 +11,8 @@ from scripted import URL, Pieces, both, entry, feed, new_token, problem
 from pilot_client import AsyncPilot, Forbidden, Pilot, PilotError, Unavailable
 from pilot_client.feed import Decoder
 
+CHECKPOINT = httpx.Response(200, text="pilot.test/log\n5\nroot\n")
+
 
 def decoded(*pieces, **options):
     decoder = Decoder(**options)
@@ -72,6 +74,7 @@ def ids(run):
 class Following(unittest.TestCase):
     def test_after_a_cut_it_goes_on_after_the_last_entry_and_nothing_comes_twice(self):
         script = [
+            CHECKPOINT,
             feed(b": connected\n\n", entry(0), entry(1)[:20], httpx.RemoteProtocolError("cut")),
             httpx.ConnectError("gone"),
             problem(503, "unavailable"),
@@ -81,14 +84,14 @@ class Following(unittest.TestCase):
         for run in both(lambda _: script, first(4)):
             with self.subTest(run.who):
                 self.assertEqual(ids(run), ["0", "1", "2", "4"])
-                asked = [(r.url.params.get("after"), r.headers.get("last-event-id")) for r in run.requests]
+                asked = [(r.url.params.get("after"), r.headers.get("last-event-id")) for r in run.requests[1:]]
                 self.assertEqual(asked, [(None, None), (None, "0"), (None, "0"), (None, "0"), (None, "2")])
                 self.assertTrue(all(pause <= 5 for pause in run.clock.pauses))
 
     def test_an_event_is_a_cloud_event_with_the_entry(self):
-        for run in both(lambda _: [feed(entry(3, item="i", to="closed"))], first(1)):
+        for run in both(lambda _: [CHECKPOINT, feed(entry(3, item="i", to="closed"))], first(1)):
             (event,) = run.result
-            self.assertEqual((event["specversion"], event["source"], event["subject"]), ("1.0", URL, "i"))
+            self.assertEqual((event["specversion"], event["source"], event["subject"]), ("1.0", "pilot.test/log", "i"))
             self.assertEqual((event["type"], event["time"]), ("item.transition", "2026-11-18T00:00:00.000000Z"))
             self.assertEqual((event["data"]["index"], event["data"]["to"]), (3, "closed"))
 
@@ -97,9 +100,9 @@ class Following(unittest.TestCase):
             found = pilot.events(*start)
             return next(found) if isinstance(pilot, Pilot) else anext(found)
 
-        for run in both(lambda _: [feed(entry(9))], lambda p: one(p, 9)):
-            self.assertEqual(run.requests[0].url.params["after"], "8")
-        for run in both(lambda _: [httpx.Response(200, text="log\n5\nroot\n"), feed(entry(5))], one):
+        for run in both(lambda _: [CHECKPOINT, feed(entry(9))], lambda p: one(p, 9)):
+            self.assertEqual(run.requests[1].url.params["after"], "8")
+        for run in both(lambda _: [CHECKPOINT, feed(entry(5))], one):
             self.assertEqual(run.requests[1].url.params["after"], "4")
 
     def test_a_refusal_ends_it(self):
@@ -113,7 +116,7 @@ class Following(unittest.TestCase):
 
     def test_a_feed_of_something_else_is_an_error(self):
         for wrong in (b"data: {}\n\n", b"id: 1\ndata: [\n\n", b'id: 1\ndata: {"index":2}\n\n'):
-            for run in both(lambda _, wrong=wrong: [feed(wrong)], first(1)):
+            for run in both(lambda _, wrong=wrong: [CHECKPOINT, feed(wrong)], first(1)):
                 self.assertIn("not an entry", str(run.error))
 
     def test_the_connection_is_closed_when_nobody_listens_any_more(self):
@@ -121,7 +124,10 @@ class Following(unittest.TestCase):
 
         def script(_):
             opened.append(Pieces([entry(0), entry(1)]))
-            return [httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=opened[-1])]
+            return [
+                CHECKPOINT,
+                httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=opened[-1]),
+            ]
 
         for run in both(script, first(1)):
             self.assertIsNone(run.error)

@@ -19,6 +19,8 @@ const RETRIES: [Duration; 6] = [
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 /// By how many thousandths an attempt may be early or late, so that receivers are not called by everyone at once.
 const JITTER: u64 = 200;
+/// Longer than the longest pause between two attempts: nobody tried meanwhile, so nobody knows whether it failed.
+const UNTRIED_MAX: Duration = Duration::from_hours(2);
 /// What a receiver or a network says goes into the store and onto screens.
 const REASON_CHARS_MAX: usize = 200;
 
@@ -96,8 +98,11 @@ impl Cursor {
         Cursor { generation, next, failing_since: None, attempts: 0, paused: None, ..self.clone() }
     }
 
+    /// Passes over what is not for the endpoint. What failed before is no longer next.
     pub(super) fn skip_to(&mut self, next: u64) {
         self.next = next;
+        self.failing_since = None;
+        self.attempts = 0;
     }
 
     pub(super) fn delivered(&mut self, index: u64, status: u16, now: Time) {
@@ -110,7 +115,9 @@ impl Cursor {
 
     /// Says whether that pauses the endpoint.
     pub(super) fn failed(&mut self, failure: &Failure, now: Time) -> Option<Pause> {
-        let since = *self.failing_since.get_or_insert(now);
+        let is_recent = self.last_answer_at.is_some_and(|at| now.since(at) <= UNTRIED_MAX);
+        let since = self.failing_since.filter(|_| is_recent).unwrap_or(now);
+        self.failing_since = Some(since);
         self.attempts = self.attempts.saturating_add(1);
         self.note(&failure.said, now);
         self.paused = match failure {
@@ -146,6 +153,7 @@ mod tests {
     use super::*;
 
     const START: Time = Time::from_unix_micros(1_800_000_000_000_000);
+    const HOUR: Duration = Duration::from_hours(1);
 
     fn failure(said: &str) -> Failure {
         Failure { said: said.to_owned(), is_gone: false, retry_after: None }
@@ -182,13 +190,37 @@ mod tests {
     #[test]
     fn an_endpoint_that_fails_for_five_days_is_paused_and_one_that_is_gone_at_once() {
         let mut cursor = Cursor::at(7);
-        assert_eq!(cursor.failed(&failure("no answer"), START), None);
+        for hour in 0..5 * 24 {
+            assert_eq!(cursor.failed(&failure("no answer"), START.plus(HOUR * hour)), None);
+        }
         let almost = WEBHOOK_FAILING_MAX.saturating_sub(Duration::from_micros(1));
         assert_eq!(cursor.failed(&failure("no answer"), START.plus(almost)), None);
         assert_eq!(cursor.failed(&failure("no answer"), START.plus(WEBHOOK_FAILING_MAX)), Some(Pause::Failing));
-        assert_eq!((cursor.next, cursor.attempts, cursor.failing_since), (7, 3, Some(START)));
+        assert_eq!((cursor.next, cursor.attempts, cursor.failing_since), (7, 122, Some(START)));
         let gone = Failure { is_gone: true, ..failure("answered 410") };
         assert_eq!(Cursor::at(7).failed(&gone, START), Some(Pause::Gone));
+    }
+
+    #[test]
+    fn time_in_which_nobody_tried_is_not_time_in_which_it_failed() {
+        let mut cursor = Cursor::at(7);
+        cursor.failed(&failure("no answer"), START);
+        cursor.failed(&failure("no answer"), START.plus(HOUR * 2));
+        assert_eq!(cursor.failing_since, Some(START), "the longest pause between two attempts is shorter");
+        // The service was stopped for a week.
+        let later = START.plus(WEBHOOK_FAILING_MAX + HOUR * 48);
+        assert_eq!(cursor.failed(&failure("no answer"), later), None);
+        assert_eq!(cursor.failing_since, Some(later));
+        assert_eq!(cursor.failed(&failure("no answer"), later.plus(HOUR)), None);
+        assert_eq!(cursor.failing_since, Some(later));
+    }
+
+    #[test]
+    fn an_entry_that_is_passed_over_no_longer_fails() {
+        let mut cursor = Cursor::at(7);
+        cursor.failed(&failure("no answer"), START);
+        cursor.skip_to(8);
+        assert_eq!((cursor.next, cursor.attempts, cursor.failing_since), (8, 0, None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, InvalidHeaderValue};
 use pilot_core::entry::Entry;
-use pilot_core::item::ItemId;
+use pilot_core::item::{Item, ItemId};
 use pilot_core::leak::LeakGuard;
 use pilot_core::limits::WEBHOOK_BYTES_MAX;
 use pilot_core::role::Role;
@@ -26,7 +26,8 @@ const TAG_BYTES: usize = 8;
 /// Where messages come from, as they say it.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
-    /// The service's address, or the name of its log.
+    /// The log's name. Not the service's address: a log that lost entries has a new name, and its indices repeat with
+    /// other content.
     source: String,
     /// Under which the console is found.
     console: Option<String>,
@@ -38,7 +39,7 @@ impl Origin {
     pub(super) fn new(log_name: &str, public_url: Option<&str>) -> Origin {
         let digest = Sha256::digest(log_name.as_bytes());
         Origin {
-            source: public_url.unwrap_or(log_name).to_owned(),
+            source: log_name.to_owned(),
             console: public_url.map(|url| format!("{url}/console/items/")),
             tag: digest.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect(),
         }
@@ -50,37 +51,61 @@ impl Origin {
     }
 }
 
-/// The roles whose turn it is after this entry, as the definition says; none if the entry moves nothing.
-pub(super) fn waits_for(entry: &Entry, definition: Option<&Definition>) -> Vec<Role> {
-    let (Some(definition), Some(state)) = (definition, entry.to.as_ref()) else { return Vec::new() };
-    let rules = definition.rules();
-    let hold = rules.hold.as_ref().filter(|_| entry.action.as_deref() == Some("hold"));
-    let turn = match hold {
-        Some(hold) => hold.release_roles,
-        None => rules.state(state).map_or(RoleSet::EMPTY, |state| state.waits_for),
-    };
-    turn.iter().collect()
+/// What is known about the item of an entry.
+#[derive(Clone, Copy, Default)]
+pub(super) struct About<'a> {
+    pub(super) definition: Option<&'a Definition>,
+    /// As it is now, which may be later than the entry.
+    pub(super) item: Option<&'a Item>,
 }
 
-/// Whether the endpoint is to be told.
-pub(super) fn is_wanted(webhook: &Webhook, entry: &Entry, definition: Option<&Definition>) -> bool {
-    let Webhook { workflows, types, waits_for: roles, restricted, .. } = webhook;
-    let is_of = |definition: &Definition| workflows.iter().any(|name| **name == **definition.name());
-    (entry.r#type.is_about_item() || *restricted)
-        && (types.is_empty() || types.contains(&entry.r#type))
-        && (workflows.is_empty() || definition.is_some_and(is_of))
-        && (roles.is_empty() || waits_for(entry, definition).iter().any(|role| roles.contains(role)))
+impl About<'_> {
+    /// The roles whose turn it is after this entry; none if the entry is not about a state. If the item has moved on,
+    /// whether it was held then is not known, and the definition alone says whose turn it was.
+    pub(super) fn waits_for(&self, entry: &Entry) -> Vec<Role> {
+        let (Some(definition), Some(state)) = (self.definition, entry.to.as_ref()) else { return Vec::new() };
+        if let Some(item) = self.item.filter(|item| Some(item.version) == entry.version) {
+            return item.waits_for(definition);
+        }
+        let rules = definition.rules();
+        let hold = rules.hold.as_ref().filter(|_| entry.action.as_deref() == Some("hold"));
+        let turn = match hold {
+            Some(hold) => hold.release_roles,
+            None => rules.state(state).map_or(RoleSet::EMPTY, |state| state.waits_for),
+        };
+        turn.iter().collect()
+    }
 }
 
-/// The event, which says the same at every attempt, except for a title that was changed meanwhile.
+/// Whether the endpoint is told about such entries at all. Needs nothing but the entry.
+pub(super) fn is_of_wanted_type(webhook: &Webhook, entry: &Entry) -> bool {
+    let Webhook { types, restricted, .. } = webhook;
+    (entry.r#type.is_about_item() || *restricted) && (types.is_empty() || types.contains(&entry.r#type))
+}
+
+pub(super) fn is_of_wanted_workflow(webhook: &Webhook, definition: Option<&Definition>) -> bool {
+    let is_of = |definition: &Definition| webhook.workflows.iter().any(|name| **name == **definition.name());
+    webhook.workflows.is_empty() || definition.is_some_and(is_of)
+}
+
+/// Whether someone is to be told that it is their turn. A vote, an edit or a heartbeat leaves the turn where it was.
+pub(super) fn is_of_wanted_turn(webhook: &Webhook, entry: &Entry, about: &About<'_>) -> bool {
+    let roles = &webhook.waits_for;
+    let is_toggle = matches!(entry.action.as_deref(), Some("hold" | "release"));
+    let is_news = entry.from != entry.to || is_toggle;
+    roles.is_empty() || (is_news && about.waits_for(entry).iter().any(|role| roles.contains(role)))
+}
+
+/// The event, which says the same at every attempt, except for what depends on the item as it is now: its title, and
+/// whether it is held.
 pub(super) fn event(
     origin: &Origin,
     entry: &Entry,
-    definition: Option<&Definition>,
+    about: &About<'_>,
     title: Option<&str>,
     guard: &LeakGuard,
 ) -> Bytes {
-    let whole = data(origin, entry, definition, title, guard);
+    let whole = data(origin, entry, about, title, guard);
     let body = envelope(origin, entry, &whole);
     if body.len() <= WEBHOOK_BYTES_MAX {
         return body;
@@ -92,20 +117,14 @@ pub(super) fn event(
     envelope(origin, entry, &short.into())
 }
 
-fn data(
-    origin: &Origin,
-    entry: &Entry,
-    definition: Option<&Definition>,
-    title: Option<&str>,
-    guard: &LeakGuard,
-) -> Value {
+fn data(origin: &Origin, entry: &Entry, about: &About<'_>, title: Option<&str>, guard: &LeakGuard) -> Value {
     let mut data = match serde_json::to_value(entry) {
         Ok(Value::Object(members)) => members,
         Ok(_) | Err(_) => Map::new(),
     };
     if entry.r#type.is_about_item() {
-        data.insert("waits_for".to_owned(), json!(waits_for(entry, definition)));
-        data.insert("workflow".to_owned(), json!(definition.map(Definition::name)));
+        data.insert("waits_for".to_owned(), json!(about.waits_for(entry)));
+        data.insert("workflow".to_owned(), json!(about.definition.map(Definition::name)));
     }
     // A text that was fine when it was written may contain what has become a token since.
     if let Some(title) = title {

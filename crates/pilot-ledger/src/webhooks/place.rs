@@ -19,28 +19,38 @@ fn name(endpoint: &str) -> String {
     format!("{PREFIX}{endpoint}")
 }
 
-/// All of them, by the name of their endpoint; also of endpoints that are no longer configured.
-pub(super) async fn read_all(store: &dyn Store) -> Result<Vec<(String, Cursor)>> {
+/// All of them, by the name of their endpoint; also of endpoints that are no longer configured. One that cannot be read
+/// hides no other.
+pub(super) async fn read_all(store: &dyn Store) -> Result<Vec<(String, Result<Cursor>)>> {
     let facts = store.facts(PREFIX).await?;
     let one = |(name, bytes): (String, Vec<u8>)| {
-        let cursor = persisted::from_bytes(&format!("the fact `{name}`"), &bytes)?;
-        Ok((name.trim_start_matches(PREFIX).to_owned(), cursor))
+        let cursor = persisted::from_bytes(&format!("the fact `{name}`"), &bytes);
+        (name.trim_start_matches(PREFIX).to_owned(), cursor)
     };
-    facts.into_iter().map(one).collect()
+    Ok(facts.into_iter().map(one).collect())
 }
 
 pub(super) async fn read(store: &dyn Store, endpoint: &str) -> Result<Option<Cursor>> {
     fenced::read(store, &name(endpoint)).await
 }
 
+/// Where an endpoint begins, in a ledger of this size.
+fn begun(from: WebhookFrom, size: u64) -> Cursor {
+    match from {
+        WebhookFrom::Now => Cursor::at(size),
+        WebhookFrom::Index(index) => Cursor::at(index.min(size)),
+    }
+}
+
+/// For a node that starts, whether it sends or not: a new endpoint begins then, and not when it is first sent to.
+pub(super) async fn begin(store: &dyn Store, endpoint: &str, from: WebhookFrom) -> Result<()> {
+    fenced::create(store, name(endpoint), move |size| begun(from, size)).await
+}
+
 /// For a sender that begins: from then on no earlier one can save.
 pub(super) async fn take_over(store: &dyn Store, endpoint: &str, from: WebhookFrom) -> Result<Cursor> {
     fenced::replace(store, name(endpoint), move |found: Option<Cursor>, size| {
-        let begun = || match from {
-            WebhookFrom::Now => Cursor::at(size),
-            WebhookFrom::Index(index) => Cursor::at(index.min(size)),
-        };
-        found.map_or_else(begun, |cursor| cursor.taken_over(size))
+        found.map_or_else(|| begun(from, size), |cursor| cursor.taken_over(size))
     })
     .await
 }
@@ -52,19 +62,27 @@ pub(super) async fn save(store: &dyn Store, endpoint: &str, cursor: Cursor) -> R
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    #[error("the ledger ends at {0}")]
-    BeyondTheEnd(u64),
+    /// What lies between would be left out, and nobody would see that.
+    #[error("the endpoint is at entry {next}")]
+    Ahead { next: u64 },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Delivers from this entry on, again or for the first time, even if the endpoint was paused. Nothing that a sender saves
-/// afterwards undoes it.
-pub async fn replay(store: &dyn Store, endpoint: &str, from: u64) -> std::result::Result<Cursor, ReplayError> {
-    let size = store.head().borrow().size();
-    if from > size {
-        return Err(ReplayError::BeyondTheEnd(size));
-    }
-    let decide = move |found: Option<Cursor>, _| found.unwrap_or_else(|| Cursor::at(0)).moved(from);
-    Ok(fenced::replace(store, name(endpoint), decide).await?)
+/// Delivers again from this entry on, even if the endpoint was paused. It only goes back or stays, so nobody can hide an
+/// entry from a receiver. Nothing that a sender saves afterwards undoes it. `begins` is where the endpoint begins if it has
+/// not begun.
+pub async fn replay(
+    store: &dyn Store,
+    endpoint: &str,
+    begins: WebhookFrom,
+    from: u64,
+) -> std::result::Result<Cursor, ReplayError> {
+    let decide = move |found: Option<Cursor>, size: u64| {
+        let cursor = found.unwrap_or_else(|| begun(begins, size));
+        let next = cursor.next.min(size);
+        if from > next { Err(next) } else { Ok(cursor.moved(from)) }
+    };
+    let decided = fenced::replace_unless(store, name(endpoint), decide).await?;
+    decided.map_err(|next| ReplayError::Ahead { next })
 }

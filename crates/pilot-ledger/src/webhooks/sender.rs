@@ -20,7 +20,7 @@ use pilot_store::{Duty, Store, StoreError};
 use pilot_wire::outgoing::{OutgoingError, Receipt};
 
 use super::cursor::{Cursor, Failure};
-use super::message::{self, Origin};
+use super::message::{self, About, Origin};
 use super::place;
 use super::tally::Tally;
 use crate::clock::{Clock, LedgerClock};
@@ -69,13 +69,21 @@ pub enum Next {
 }
 
 pub struct Sender {
+    means: Means,
+    /// Whether the endpoint is known to have a place in the ledger.
+    has_begun: bool,
+    /// Stays here during a step: a step that is given up halfway loses nothing that is known.
+    work: Option<Work>,
+}
+
+/// What a sender has for as long as it lives.
+struct Means {
     webhook: Webhook,
     keys: Arc<[WebhookKey]>,
     network: Arc<dyn Deliver>,
     sources: Sources,
     origin: Origin,
     tally: Arc<Tally>,
-    work: Option<Work>,
 }
 
 /// What a sender knows while it has the duty.
@@ -83,6 +91,8 @@ struct Work {
     cursor: Cursor,
     saved: Cursor,
     saved_at: Time,
+    /// Deliveries since then.
+    unsaved: u64,
     rest_until: Option<Time>,
     /// Read from the cursor on, not delivered yet.
     entries: VecDeque<Entry>,
@@ -96,51 +106,70 @@ impl Sender {
         (sources, origin): (Sources, Origin),
         tally: Arc<Tally>,
     ) -> Sender {
-        Sender { webhook, keys, network, sources, origin, tally, work: None }
+        let means = Means { webhook, keys, network, sources, origin, tally };
+        Sender { means, has_begun: false, work: None }
     }
 
     #[cfg(test)]
     pub(super) fn webhook_mut(&mut self) -> &mut Webhook {
-        &mut self.webhook
+        &mut self.means.webhook
     }
 
     /// One step, and when to take the next. If it is given up halfway, an entry may be delivered again.
     pub async fn step(&mut self) -> Next {
-        if !self.sources.store.holds(Duty::Webhooks) {
-            self.work = None;
-            self.tally.stand_down();
-            return Next::After(ROUND);
-        }
         match self.try_step().await {
             Ok(next) => next,
             Err(error) => {
-                self.tally.ledger_trouble(&error.to_string());
+                self.means.tally.ledger_trouble(&error.to_string());
                 Next::After(ROUND)
             }
         }
     }
 
     async fn try_step(&mut self) -> Result<Next, StoreError> {
-        let now = self.sources.clock.now();
-        let mut work = match self.work.take() {
-            Some(work) => work,
-            None => self.begin(now).await?,
+        let Sender { means, has_begun, work } = self;
+        let Sources { store, clock, .. } = &means.sources;
+        if !*has_begun {
+            // Whichever node sends: an endpoint that begins "now" begins when the first node that knows it starts.
+            place::begin(&**store, &means.webhook.name, means.webhook.from).await?;
+            *has_begun = true;
+        }
+        if !store.holds(Duty::Webhooks) {
+            *work = None;
+            means.tally.stand_down();
+            return Ok(Next::After(ROUND));
+        }
+        let now = clock.now();
+        let held = match work {
+            Some(held) => held,
+            None => work.insert(means.begin(now).await?),
         };
-        let outcome = self.go_on(&mut work, now).await;
-        let is_ours = match outcome {
-            Ok(Some(_)) | Err(_) => true,
+        let outcome = means.go_on(held, now).await;
+        let is_unread = held.cursor.next < store.head().borrow().size();
+        means.tally.show(&held.cursor, held.entries.front().map(|entry| entry.at), is_unread.then_some(now));
+        if matches!(outcome, Ok(None)) {
             // Someone has moved the cursor, or another node sends.
-            Ok(None) => false,
-        };
-        self.tally.show(&work.cursor, work.entries.front().map(|entry| entry.at));
-        self.work = Some(work).filter(|_| is_ours);
+            *work = None;
+        }
         outcome.map(|next| next.unwrap_or(Next::AtOnce))
     }
 
+    /// Saves what is not saved yet, when the service stops.
+    pub async fn finish(&mut self) {
+        let now = self.means.sources.clock.now();
+        if let Some(mut work) = self.work.take()
+            && work.cursor != work.saved
+        {
+            let _ = self.means.save(&mut work, now).await;
+        }
+    }
+}
+
+impl Means {
     async fn begin(&self, now: Time) -> Result<Work, StoreError> {
         let cursor = place::take_over(&*self.sources.store, &self.webhook.name, self.webhook.from).await?;
         let saved = cursor.clone();
-        Ok(Work { cursor, saved, saved_at: now, rest_until: None, entries: VecDeque::new() })
+        Ok(Work { cursor, saved, saved_at: now, unsaved: 0, rest_until: None, entries: VecDeque::new() })
     }
 
     /// `None` if the cursor is no longer this sender's.
@@ -164,18 +193,8 @@ impl Sender {
 
     async fn save(&self, work: &mut Work, now: Time) -> Result<bool, StoreError> {
         let is_saved = place::save(&*self.sources.store, &self.webhook.name, work.cursor.clone()).await?;
-        (work.saved, work.saved_at) = (work.cursor.clone(), now);
+        (work.saved, work.saved_at, work.unsaved) = (work.cursor.clone(), now, 0);
         Ok(is_saved)
-    }
-
-    /// Saves what is not saved yet, when the service stops.
-    pub async fn finish(&mut self) {
-        let now = self.sources.clock.now();
-        if let Some(mut work) = self.work.take()
-            && work.cursor != work.saved
-        {
-            let _ = self.save(&mut work, now).await;
-        }
     }
 
     async fn is_unmoved(&self, work: &Work) -> Result<bool, StoreError> {
@@ -207,19 +226,11 @@ impl Sender {
 
     /// Delivers the entry, or passes over it if it is not for this endpoint.
     async fn settle(&self, work: &mut Work, entry: &Entry) -> Result<(), StoreError> {
-        let definition = self.definition(entry)?.map(Arc::as_ref);
-        if !message::is_wanted(&self.webhook, entry, definition) {
+        let Some(body) = self.body(entry).await? else {
             work.entries.pop_front();
             work.cursor.skip_to(entry.index.saturating_add(1));
             return Ok(());
-        }
-        let title = match (&entry.item, self.webhook.detail) {
-            (Some(item), Detail::Full) => {
-                self.sources.store.item(item.clone()).await?.map(|item| Arc::clone(&item.title))
-            }
-            _ => None,
         };
-        let body = message::event(&self.origin, entry, definition, title.as_deref(), &self.sources.guard);
         let answer = self.send(entry, body).await;
         let answered_at = self.sources.clock.now();
         match answer {
@@ -227,6 +238,7 @@ impl Sender {
                 work.entries.pop_front();
                 work.cursor.delivered(entry.index, status, answered_at);
                 work.rest_until = None;
+                work.unsaved = work.unsaved.saturating_add(1);
                 self.tally.delivered();
             }
             Err(failure) => {
@@ -239,6 +251,28 @@ impl Sender {
             }
         }
         Ok(())
+    }
+
+    /// What the endpoint is told, if the entry is for it. The cheap questions come first, so that what is not wanted is
+    /// passed over even if its definition is not here.
+    async fn body(&self, entry: &Entry) -> Result<Option<Bytes>, StoreError> {
+        if !message::is_of_wanted_type(&self.webhook, entry) {
+            return Ok(None);
+        }
+        let definition = self.definition(entry)?.map(Arc::as_ref);
+        if !message::is_of_wanted_workflow(&self.webhook, definition) {
+            return Ok(None);
+        }
+        let item = match &entry.item {
+            Some(item) => self.sources.store.item(item.clone()).await?,
+            None => None,
+        };
+        let about = About { definition, item: item.as_deref() };
+        if !message::is_of_wanted_turn(&self.webhook, entry, &about) {
+            return Ok(None);
+        }
+        let title = about.item.map(|item| &*item.title).filter(|_| self.webhook.detail == Detail::Full);
+        Ok(Some(message::event(&self.origin, entry, &about, title, &self.sources.guard)))
     }
 
     async fn send(&self, entry: &Entry, body: Bytes) -> Result<u16, Failure> {
@@ -259,8 +293,7 @@ impl Sender {
 impl Work {
     /// Whether the cursor has to be saved before anything else happens.
     fn is_due(&self, now: Time) -> bool {
-        let moved = self.cursor.next.saturating_sub(self.saved.next);
         let is_old = now.since(self.saved_at) >= ROUND;
-        self.cursor != self.saved && (is_old || moved >= WEBHOOK_UNSAVED_MAX)
+        self.cursor != self.saved && (is_old || self.unsaved >= WEBHOOK_UNSAVED_MAX)
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Tally {
 struct Shown {
     /// `None` while another node sends.
     cursor: Option<Cursor>,
-    /// When the entry was made that is next.
+    /// When the entry was made that is next; if it cannot be read, since when it is known to be there.
     oldest: Option<Time>,
     /// What was said in the log.
     trouble: Option<String>,
@@ -37,9 +37,11 @@ impl Tally {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn show(&self, cursor: &Cursor, oldest: Option<Time>) {
+    /// `next_at` is when the next entry was made. If it has not been read, `unread` is now.
+    pub(super) fn show(&self, cursor: &Cursor, next_at: Option<Time>, unread: Option<Time>) {
         let mut shown = self.shown();
-        (shown.cursor, shown.oldest) = (Some(cursor.clone()), oldest);
+        shown.oldest = next_at.or_else(|| unread.map(|now| shown.oldest.unwrap_or(now)));
+        shown.cursor = Some(cursor.clone());
     }
 
     pub(super) fn stand_down(&self) {

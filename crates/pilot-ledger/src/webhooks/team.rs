@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
-use pilot_setup::config::{Config, Webhook};
+use pilot_setup::config::{Config, Webhook, WebhookFrom};
 use pilot_setup::error::StartError;
 use pilot_setup::webhooks::Endpoint;
 use pilot_store::{Store, StoreError};
@@ -35,8 +35,16 @@ pub struct Standing {
     pub name: String,
     /// Without the path.
     pub host: String,
-    /// `None` if nothing was sent yet.
-    pub cursor: Option<Cursor>,
+    pub place: Place,
+}
+
+/// What the store knows of an endpoint.
+pub enum Place {
+    /// It has not begun.
+    Nowhere,
+    At(Box<Cursor>),
+    /// Nothing is sent until someone repairs the store.
+    Unreadable,
 }
 
 impl Webhooks {
@@ -60,17 +68,23 @@ impl Webhooks {
         self.endpoints.iter().for_each(|configured| configured.endpoint.make_known(guard));
     }
 
-    pub fn is_configured(&self, name: &str) -> bool {
-        self.endpoints.iter().any(|configured| configured.webhook.name == name)
+    /// Where the endpoint of this name begins, if there is one.
+    pub fn begins(&self, name: &str) -> Option<WebhookFrom> {
+        self.endpoints.iter().find(|configured| configured.webhook.name == name).map(|found| found.webhook.from)
     }
 
     /// Every endpoint, as the store knows it: whichever node sends.
     pub async fn standings(&self, store: &dyn Store) -> Result<Vec<Standing>, StoreError> {
         let cursors = place::read_all(store).await?;
+        let place = |endpoint: &str| match cursors.iter().find(|(name, _)| *name == endpoint) {
+            None => Place::Nowhere,
+            Some((_, Ok(cursor))) => Place::At(Box::new(cursor.clone())),
+            Some((_, Err(_))) => Place::Unreadable,
+        };
         let standing = |Configured { webhook, endpoint, .. }: &Configured| Standing {
             name: webhook.name.clone(),
             host: endpoint.target.shown(),
-            cursor: cursors.iter().find(|(name, _)| *name == webhook.name).map(|(_, cursor)| cursor.clone()),
+            place: place(&webhook.name),
         };
         Ok(self.endpoints.iter().map(standing).collect())
     }
@@ -118,9 +132,7 @@ async fn send(mut sender: Sender, store: Arc<dyn Store>, mut stop: watch::Receiv
             match sender.step().await {
                 Next::AtOnce => {}
                 Next::After(rest) => tokio::time::sleep(rest).await,
-                Next::Growth => {
-                    let _ = tokio::time::timeout(ROUND, head.changed()).await;
-                }
+                Next::Growth => until_growth(&mut head).await,
             }
         };
         tokio::select! {
@@ -130,4 +142,13 @@ async fn send(mut sender: Sender, store: Arc<dyn Store>, mut stop: watch::Receiv
         }
     }
     sender.finish().await;
+}
+
+/// Until the ledger has grown, or for a while.
+pub(super) async fn until_growth<T>(head: &mut watch::Receiver<T>) {
+    let waited = tokio::time::timeout(ROUND, head.changed()).await;
+    // A store that has stopped never grows, and says so at once.
+    if matches!(waited, Ok(Err(_))) {
+        tokio::time::sleep(ROUND).await;
+    }
 }

@@ -12,21 +12,24 @@ use pilot_core::decide::{Content, NewItem};
 use pilot_core::document::Document;
 use pilot_core::entry::Entry;
 use pilot_core::entry::details::{ClockAccepted, Details};
+use pilot_core::item::Item;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
-use pilot_setup::config::{Config, Signing, Webhook};
+use pilot_core::workflow::Name;
+use pilot_setup::config::{Config, Signing, Webhook, WebhookFrom};
 use pilot_setup::webhook_key::WebhookKey;
 use pilot_store::sqlite::Sqlite;
-use pilot_store::{Outcome, Record, Situation, Store, Subject, Write};
+use pilot_store::{Fact, NoRecord, Outcome, Record, Situation, Store, Subject, Write};
 use pilot_wire::exposition::Exposition;
 use pilot_wire::outgoing::{OutgoingError, Receipt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::{Notify, watch};
 
 use super::cursor::{Cursor, Pause};
-use super::message::Origin;
-use super::place;
+use super::message::{About, Origin, is_of_wanted_turn};
+use super::place::{self, ReplayError};
 use super::sender::{Deliver, Delivery, Next, Sender, Sources};
 use super::tally::{self, Tally};
 use crate::clock::{Clock, Elapsed, LedgerClock};
@@ -43,11 +46,19 @@ type Headers = Vec<(HeaderName, HeaderValue)>;
 struct Receiver {
     script: Mutex<VecDeque<Result<Receipt, OutgoingError>>>,
     got: Mutex<Vec<(Headers, Bytes)>>,
+    /// From this delivery on, nothing is answered.
+    hangs_from: Option<usize>,
+    hangs: Notify,
 }
 
 impl Deliver for Receiver {
     fn deliver(&self, headers: Vec<(HeaderName, HeaderValue)>, body: Bytes) -> Delivery<'_> {
-        self.got.lock().unwrap().push((headers, body));
+        let mut got = self.got.lock().unwrap();
+        if self.hangs_from.is_some_and(|from| got.len() >= from) {
+            self.hangs.notify_one();
+            return Box::pin(std::future::pending());
+        }
+        got.push((headers, body));
         let answer = self.script.lock().unwrap().pop_front();
         Box::pin(async move { answer.unwrap_or(Ok(Receipt { status: 204, retry_after: None })) })
     }
@@ -144,8 +155,33 @@ impl Stage {
         (Sender::new(webhook(more), keys, network, (sources, origin), Arc::clone(&tally)), tally)
     }
 
+    /// An entry that names a definition nobody has.
+    async fn remark_of_unknown_workflow(&self) {
+        let decide = |situation: &Situation<'_>| {
+            let entry = Entry::of_service(situation.index, situation.now, None, &details(situation.now));
+            Ok(Record::of(Entry { definition: Some("sha256:unknown".into()), ..entry }))
+        };
+        self.store.settle(Write::new(Subject::Ledger, None, decide)).await.unwrap();
+    }
+
+    async fn replay(&self, from: u64) -> Result<Cursor, ReplayError> {
+        super::replay(&*self.store, "chat", WebhookFrom::Index(0), from).await
+    }
+
     async fn saved(&self) -> Cursor {
         place::read(&*self.store, "chat").await.unwrap().unwrap()
+    }
+}
+
+impl Stage {
+    fn oldest_seconds(&self, tally: &Tally) -> u64 {
+        let mut text = Exposition::default();
+        let size = self.store.head().borrow().size();
+        tally::metrics(&[tally], size, self.clock.now(), &mut text);
+        let text = text.into_text();
+        let sample =
+            text.lines().find_map(|line| line.strip_prefix("pilot_webhook_oldest_seconds{endpoint=\"chat\"} "));
+        sample.unwrap().parse().unwrap()
     }
 }
 
@@ -270,9 +306,10 @@ async fn a_receiver_that_is_gone_or_fails_for_five_days_is_paused_until_someone_
     stage.advance(MINUTE * 60 * 24 * 30);
     run(&mut sender).await;
     assert_eq!(receiver.indices(), [0], "nothing is sent");
-    super::replay(&*stage.store, "chat", 1).await.unwrap();
+    assert!(stage.replay(1).await.is_err());
+    stage.replay(0).await.unwrap();
     run(&mut sender).await;
-    assert_eq!(receiver.indices(), [0, 1]);
+    assert_eq!(receiver.indices(), [0, 0, 1]);
 
     stage.remark(1).await;
     receiver.will_answer(&[500; 200]);
@@ -293,19 +330,180 @@ async fn a_replay_is_not_undone_by_a_sender_that_saves_later() {
     let receiver = Arc::new(Receiver::default());
     let (mut sender, _) = stage.sender("restricted = true", &receiver);
     run(&mut sender).await;
-    assert_eq!(receiver.indices(), (0..10).collect::<Vec<_>>());
-    super::replay(&*stage.store, "chat", 4).await.unwrap();
-    // It has not saved yet, and now wants to.
     stage.advance(Duration::from_secs(1));
     run(&mut sender).await;
-    assert_eq!(receiver.indices()[10..], (4..10).collect::<Vec<_>>());
+    stage.remark(5).await;
+    run(&mut sender).await;
+    assert_eq!(receiver.indices(), (0..15).collect::<Vec<_>>());
+    assert_eq!(stage.replay(4).await.unwrap().next, 4);
+    // It has not saved the last five yet, and now wants to.
+    stage.advance(Duration::from_secs(1));
+    run(&mut sender).await;
+    assert_eq!(receiver.indices()[15..], (4..15).collect::<Vec<_>>());
     // And when it has nothing to do.
     stage.advance(Duration::from_secs(1));
     run(&mut sender).await;
-    super::replay(&*stage.store, "chat", 9).await.unwrap();
+    stage.replay(14).await.unwrap();
     run(&mut sender).await;
-    assert_eq!(receiver.indices()[16..], [9]);
-    assert!(matches!(super::replay(&*stage.store, "chat", 11).await, Err(super::ReplayError::BeyondTheEnd(10))));
+    assert_eq!(receiver.indices()[26..], [14]);
+}
+
+#[tokio::test]
+async fn a_replay_goes_back_or_stays_and_leaves_nothing_out() {
+    let stage = Stage::new().await;
+    stage.remark(10).await;
+    // One that has not begun is where its configuration says that it begins.
+    assert!(matches!(stage.replay(1).await, Err(ReplayError::Ahead { next: 0 })));
+    let receiver = Arc::new(Receiver { hangs_from: Some(4), ..Receiver::default() });
+    let (mut sender, _) = stage.sender("restricted = true", &receiver);
+    stop_at_a_delivery(&mut sender, &receiver).await;
+    let saved = stage.saved().await;
+    for from in [5, 10, 11, u64::MAX] {
+        let refused = stage.replay(from).await;
+        assert!(matches!(refused, Err(ReplayError::Ahead { next: 4 })), "{from}: {refused:?}");
+        assert_eq!(stage.saved().await, saved, "and nothing is changed");
+    }
+    assert_eq!(stage.replay(4).await.unwrap().next, 4);
+    assert_eq!(stage.replay(2).await.unwrap().next, 2);
+    assert!(matches!(stage.replay(3).await, Err(ReplayError::Ahead { next: 2 })));
+}
+
+/// Until a receiver does not answer; then the service stops.
+async fn stop_at_a_delivery(sender: &mut Sender, receiver: &Receiver) {
+    tokio::select! {
+        rests = run(sender) => panic!("{rests:?}"),
+        () = receiver.hangs.notified() => {}
+    }
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn a_stop_in_the_middle_of_a_delivery_saves_the_place() {
+    let stage = Stage::new().await;
+    stage.remark(10).await;
+    let receiver = Arc::new(Receiver { hangs_from: Some(7), ..Receiver::default() });
+    let (mut sender, _) = stage.sender("restricted = true", &receiver);
+    stop_at_a_delivery(&mut sender, &receiver).await;
+    assert_eq!(receiver.indices(), (0..7).collect::<Vec<_>>());
+    assert_eq!(stage.saved().await.next, 7);
+}
+
+#[tokio::test]
+async fn entries_that_are_passed_over_cost_one_save_a_second() {
+    let stage = Stage::new().await;
+    stage.remark(100).await;
+    let receiver = Arc::new(Receiver::default());
+    let (mut sender, _) = stage.sender("", &receiver);
+    assert_eq!(run(&mut sender).await, Next::Growth);
+    assert_eq!((receiver.indices().len(), stage.saved().await.next), (0, 0));
+    stage.advance(Duration::from_secs(1));
+    run(&mut sender).await;
+    assert_eq!(stage.saved().await.next, 100);
+}
+
+#[tokio::test]
+async fn what_is_not_wanted_is_passed_over_even_if_its_definition_is_not_here() {
+    let stage = Stage::new().await;
+    stage.remark_of_unknown_workflow().await;
+    let item = stage.create_item("Restart the gateway").await;
+    for more in ["", "types = ['item.created']\nrestricted = true"] {
+        let receiver = Arc::new(Receiver::default());
+        let (mut sender, tally) = stage.sender(more, &receiver);
+        let _ = stage.replay(0).await;
+        assert_eq!(run(&mut sender).await, Next::Growth);
+        assert_eq!(receiver.indices(), [item.index], "{more}");
+        assert_eq!(stage.oldest_seconds(&tally), 0, "nothing is left");
+        stage.advance(MINUTE);
+        run(&mut sender).await;
+        assert_eq!(stage.oldest_seconds(&tally), 0);
+    }
+    let receiver = Arc::new(Receiver::default());
+    let (mut sender, tally) = stage.sender("restricted = true", &receiver);
+    let _ = stage.replay(0).await;
+    stage.advance(MINUTE * 70);
+    assert_eq!(run(&mut sender).await, Next::After(Duration::from_secs(1)));
+    assert_eq!(receiver.indices(), [] as [u64; 0], "it waits for the definition");
+    assert_eq!(stage.oldest_seconds(&tally), 72 * 60, "and the age of the entry says so");
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_read_hides_no_other() {
+    let stage = Stage::new().await;
+    place::begin(&*stage.store, "chat", WebhookFrom::Now).await.unwrap();
+    let broken = |_: &Situation<'_>| {
+        Err(NoRecord::Note(vec![Fact { name: "webhook/broken".into(), value: Some(b"?".to_vec()) }]))
+    };
+    stage.store.settle(Write::new(Subject::Ledger, None, broken)).await.unwrap();
+    let all = place::read_all(&*stage.store).await.unwrap();
+    let read: Vec<_> = all.iter().map(|(name, cursor)| (name.as_str(), cursor.is_ok())).collect();
+    assert_eq!(read, [("broken", false), ("chat", true)]);
+    // And what cannot be read is not overwritten.
+    assert!(place::begin(&*stage.store, "broken", WebhookFrom::Now).await.is_err());
+}
+
+#[tokio::test]
+async fn a_new_endpoint_begins_when_the_first_node_that_knows_it_starts() {
+    let stage = Stage::new().await;
+    stage.remark(5).await;
+    place::begin(&*stage.store, "chat", WebhookFrom::Now).await.unwrap();
+    assert_eq!(stage.saved().await.next, 5);
+    stage.remark(5).await;
+    // Another node starts, and then sends.
+    place::begin(&*stage.store, "chat", WebhookFrom::Now).await.unwrap();
+    assert_eq!(stage.saved().await, Cursor::at(5), "one that has begun is left alone");
+    assert_eq!(place::take_over(&*stage.store, "chat", WebhookFrom::Now).await.unwrap().next, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_has_stopped_is_not_asked_without_pause() {
+    let (sender, mut head) = watch::channel(0);
+    drop(sender);
+    let begun = tokio::time::Instant::now();
+    super::team::until_growth(&mut head).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn whose_turn_it_is_after_an_entry_knows_about_holds_while_the_item_has_not_moved_on() {
+    let stage = Stage::new().await;
+    let created = stage.create_item("Restart the gateway").await;
+    let item = stage.store.item(created.item.clone().unwrap()).await.unwrap().unwrap();
+    let definition = &**stage.workflows.named("controlled-operation").unwrap();
+    let held = Item { held: true, ..Item::clone(&item) };
+    let turn = |item: &Item, entry: &Entry| {
+        let about = About { definition: Some(definition), item: Some(item) };
+        about.waits_for(entry).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let releasing: Vec<_> = held.waits_for(definition).iter().map(ToString::to_string).collect();
+    assert!(!releasing.is_empty() && releasing != ["initiator"], "{releasing:?}");
+    assert_eq!(turn(&item, &created), "initiator");
+    assert_eq!(turn(&held, &created), releasing.join(" "));
+    let moved_on = Item { version: item.version + 1, ..held.clone() };
+    assert_eq!(turn(&moved_on, &created), "initiator", "what the definition says");
+    let comment = Entry { from: None, to: None, ..created };
+    assert_eq!(turn(&held, &comment), "");
+}
+
+#[tokio::test]
+async fn only_an_entry_that_changes_whose_turn_it_is_matches_a_role() {
+    let stage = Stage::new().await;
+    let created = stage.create_item("Restart the gateway").await;
+    let about = About { definition: Some(&**stage.workflows.named("controlled-operation").unwrap()), item: None };
+    let webhook = webhook("waits_for = ['approver']");
+    for (from, to, action, is_wanted) in [
+        (Some("draft"), "submitted", "submit", true),
+        (Some("submitted"), "submitted", "approve", false),
+        (Some("submitted"), "submitted", "edit", false),
+        (Some("submitted"), "submitted", "heartbeat", false),
+        (Some("submitted"), "submitted", "release", true),
+        (None, "submitted", "create", true),
+        (Some("submitted"), "draft", "send_back", false),
+    ] {
+        let (from, to, action) = (from.map(Name::from), Some(Name::from(to)), Some(Name::from(action)));
+        let entry = Entry { from, to, action, ..created.clone() };
+        assert_eq!(is_of_wanted_turn(&webhook, &entry, &about), is_wanted, "{entry:?}");
+        assert!(is_of_wanted_turn(&self::webhook(""), &entry, &about), "without roles, everything is wanted");
+    }
 }
 
 #[tokio::test]
@@ -332,13 +530,13 @@ async fn a_new_endpoint_begins_now_unless_it_is_told_otherwise() {
     stage.remark(5).await;
     let receiver = Arc::new(Receiver::default());
     let (mut sender, _) = stage.sender("restricted = true", &receiver);
-    sender.webhook_mut().from = pilot_setup::config::WebhookFrom::Now;
+    sender.webhook_mut().from = WebhookFrom::Now;
     run(&mut sender).await;
     assert_eq!(receiver.indices(), [] as [u64; 0]);
     stage.remark(1).await;
     run(&mut sender).await;
     assert_eq!(receiver.indices(), [5]);
-    let beyond = place::take_over(&*stage.store, "other", pilot_setup::config::WebhookFrom::Index(99)).await.unwrap();
+    let beyond = place::take_over(&*stage.store, "other", WebhookFrom::Index(99)).await.unwrap();
     assert_eq!(beyond.next, 6, "an index beyond the end is the end");
 }
 
@@ -361,7 +559,7 @@ async fn an_endpoint_is_told_only_what_it_asks_for() {
     ] {
         let receiver = Arc::new(Receiver::default());
         let (mut sender, _) = stage.sender(more, &receiver);
-        let _ = super::replay(&*stage.store, "chat", 0).await;
+        let _ = stage.replay(0).await;
         run(&mut sender).await;
         assert_eq!(receiver.indices(), expected, "{more}");
     }
@@ -375,14 +573,14 @@ async fn a_message_is_a_cloud_event_without_what_people_wrote_unless_the_title_i
     for (more, title) in [("", Value::Null), ("detail = 'full'", json!("Restart the gateway"))] {
         let receiver = Arc::new(Receiver::default());
         let (mut sender, _) = stage.sender(more, &receiver);
-        let _ = super::replay(&*stage.store, "chat", 0).await;
+        let _ = stage.replay(0).await;
         run(&mut sender).await;
         let event = receiver.events().remove(0);
         assert_eq!(
             (event["specversion"].as_str(), event["id"].as_str(), event["type"].as_str(), event["subject"].as_str()),
             (Some("1.0"), Some("0"), Some("item.created"), Some(item.as_str()))
         );
-        assert_eq!((&event["source"], &event["time"]), (&json!("https://pilot.example"), &json!(entry.at)));
+        assert_eq!((&event["source"], &event["time"]), (&json!("pilot.example/log"), &json!(entry.at)));
         let data = &event["data"];
         let (mut stripped, waits_for) = (data.clone(), data["waits_for"].clone());
         for extra in ["waits_for", "workflow", "link", "title"] {
@@ -409,7 +607,7 @@ fn a_message_stays_under_its_limit_by_leaving_out_details() {
         ..Entry::of_service(7, Time::EPOCH, None, &details(Time::EPOCH))
     };
     let origin = Origin::new("pilot.example/log", None);
-    let body = super::message::event(&origin, &entry, None, None, &LeakGuard::for_generated_tokens());
+    let body = super::message::event(&origin, &entry, &About::default(), None, &LeakGuard::for_generated_tokens());
     let event: Value = serde_json::from_slice(&body).unwrap();
     assert!(body.len() < 20_000 && event["data"]["details"].is_null());
     assert_eq!((&event["data"]["details_left_out"], &event["source"]), (&json!(true), &json!("pilot.example/log")));

@@ -1,9 +1,9 @@
-//! Lists webhook endpoints for those who oversee the service, and moves them to another place in the ledger.
+//! Lists webhook endpoints for those who oversee the service, and moves them back in the ledger.
 
 use pilot_api::webhooks::{WebhookState, WebhookView, WebhooksView};
 use pilot_core::fault::Fault;
 use pilot_ledger::settle::SettleError;
-use pilot_ledger::webhooks::{self, ReplayError, Standing};
+use pilot_ledger::webhooks::{self, Place, ReplayError, Standing};
 use serde_json::Value;
 
 use crate::api::answers::json;
@@ -18,20 +18,24 @@ pub async fn list_webhooks(call: &mut Call) -> Answer {
     json(&WebhooksView { webhooks: standings.into_iter().map(|standing| view(standing, size)).collect(), next: None })
 }
 
-/// Delivers from an entry on, again or for the first time, even if the endpoint was paused.
+/// Delivers again from an entry on, even if the endpoint was paused.
 pub async fn replay_webhook(call: &mut Call) -> Answer {
     let mut body = read_body(call, &["application/json"], &["from"]).await?;
     let malformed = |detail: String| Problem::invalid(vec![Fault::new("/from", detail)]);
     let from = body.members.remove("from").as_ref().and_then(Value::as_u64);
     let from = from.ok_or_else(|| malformed("must be the index of an entry, or of the next one to come".to_owned()))?;
     let app = &call.app;
-    let name = call.parameter.as_deref().and_then(decode).filter(|name| app.webhooks.is_configured(name));
-    let name = name.ok_or_else(|| Problem::new(Code::NotFound, "There is no webhook with this name."))?;
+    let name = call.parameter.as_deref().and_then(decode);
+    let found = name.and_then(|name| Some((app.webhooks.begins(&name)?, name)));
+    let (begins, name) = found.ok_or_else(|| Problem::new(Code::NotFound, "There is no webhook with this name."))?;
     app.ledger.check_writing().map_err(SettleError::NotNow)?;
-    match webhooks::replay(&*app.ledger.store, &name, from).await {
+    match webhooks::replay(&*app.ledger.store, &name, begins, from).await {
         Ok(_) => {}
-        Err(ReplayError::BeyondTheEnd(size)) => {
-            return Err(malformed(format!("is beyond the end of the ledger, which has {size} entries")));
+        Err(ReplayError::Ahead { next }) => {
+            return Err(malformed(format!(
+                "must be at most {next}, where the endpoint is. To leave entries out, give the endpoint a new name in the \
+                 configuration; it then begins at the `from` there"
+            )));
         }
         Err(ReplayError::Store(error)) => return Err(error.into()),
     }
@@ -44,13 +48,19 @@ pub async fn replay_webhook(call: &mut Call) -> Answer {
 }
 
 fn view(standing: Standing, size: u64) -> WebhookView {
-    let Standing { name, host, cursor } = standing;
-    let state = match &cursor {
+    let Standing { name, host, place } = standing;
+    let (cursor, is_readable) = match &place {
+        Place::At(cursor) => (Some(&**cursor), true),
+        Place::Nowhere => (None, true),
+        Place::Unreadable => (None, false),
+    };
+    let is_failing = !is_readable || cursor.is_some_and(|cursor| cursor.failing_since.is_some());
+    let state = match cursor {
         Some(cursor) if cursor.paused.is_some() => WebhookState::Paused,
-        Some(cursor) if cursor.failing_since.is_some() => WebhookState::Failing,
+        _ if is_failing => WebhookState::Failing,
         _ => WebhookState::Delivering,
     };
-    let cursor = cursor.as_ref();
+    let unreadable = || (!is_readable).then(|| "its place in the ledger cannot be read".to_owned());
     WebhookView {
         name,
         host,
@@ -59,7 +69,7 @@ fn view(standing: Standing, size: u64) -> WebhookView {
         next: cursor.map(|cursor| cursor.next),
         lag: cursor.map_or(0, |cursor| size.saturating_sub(cursor.next)),
         failing_since: cursor.and_then(|cursor| cursor.failing_since),
-        last_answer: cursor.and_then(|cursor| cursor.last_answer.clone()),
+        last_answer: cursor.and_then(|cursor| cursor.last_answer.clone()).or_else(unreadable),
         last_answer_at: cursor.and_then(|cursor| cursor.last_answer_at),
         delivered_at: cursor.and_then(|cursor| cursor.delivered_at),
     }

@@ -229,7 +229,7 @@ pub(super) const REPLAY: Docs = Docs {
         Code::Unavailable,
     ],
     ..answer(
-        "Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed",
+        "Deliver to an endpoint again, from an entry on that it has passed or is at; a paused one is resumed",
         Success(200, "The endpoint", JSON, Some("Webhook")),
     )
 };

@@ -49,7 +49,8 @@ pub struct Webhook {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub types: Vec<EntryType>,
-    /// Only entries after which an item waits for one of these roles. An empty list means all.
+    /// Only entries after which it is the turn of one of these roles, and not those that leave an item in its state, except
+    /// holds and releases. An empty list means all.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub waits_for: Vec<Role>,
@@ -66,7 +67,7 @@ pub struct Webhook {
     /// Ports that may be reached besides 443.
     #[serde(default)]
     pub allow_ports: Vec<u16>,
-    /// Whether `url` may begin with `http://`. Only to addresses in `allow_addresses`.
+    /// Whether `url` may begin with `http://`, on port 80 or one of `allow_ports`. Only to addresses in `allow_addresses`.
     #[serde(default)]
     pub allow_http: bool,
     /// Certificate authorities to trust for it, in addition to the system's. A PEM file.
@@ -188,6 +189,9 @@ impl Webhook {
         if let Some(needs_right) = needs_right {
             return Some(format!("types: {needs_right} needs restricted = true"));
         }
+        if let Some(fault) = self.filter_fault() {
+            return Some(fault);
+        }
         match (&self.url, &self.url_file) {
             (Some(url), None) if url.contains('?') => {
                 Some("url: must not have a query, which is often a secret; use url_file".into())
@@ -196,6 +200,21 @@ impl Webhook {
             (None, Some(_)) => None,
             _ => Some("url: set either url or url_file".into()),
         }
+    }
+}
+
+impl Webhook {
+    /// Filters of which no entry passes both.
+    fn filter_fault(&self) -> Option<String> {
+        let moves: fn(&EntryType) -> bool = |kind| matches!(kind, EntryType::ItemCreated | EntryType::ItemTransition);
+        let never = |can_match: fn(&EntryType) -> bool| !self.types.is_empty() && !self.types.iter().any(can_match);
+        if !self.workflows.is_empty() && never(|kind| kind.is_about_item()) {
+            return Some("workflows: no entry of these types is about an item".into());
+        }
+        if !self.waits_for.is_empty() && never(moves) {
+            return Some("waits_for: needs item.created or item.transition in types".into());
+        }
+        None
     }
 }
 
@@ -247,6 +266,14 @@ mod tests {
             (with("url_file = 'x'"), "webhooks[0].url: set either url or url_file"),
             (with("allow_http = true"), "webhooks[0].allow_http: needs allow_addresses"),
             (with("types = ['credential.revoked']"), "webhooks[0].types: credential.revoked needs restricted = true"),
+            (
+                with("restricted = true\nworkflows = ['a']\ntypes = ['credential.revoked', 'service.started']"),
+                "webhooks[0].workflows: no entry of these types is about an item",
+            ),
+            (
+                with("waits_for = ['approver']\ntypes = ['item.comment', 'item.edited']"),
+                "webhooks[0].waits_for: needs item.created or item.transition in types",
+            ),
             (with("types = ['item.nothing']"), "is not known, expected one of `item.created`"),
             (with("waits_for = ['boss']"), "is not known"),
             (with("from = -1"), "must be \"now\" or the index of an entry"),

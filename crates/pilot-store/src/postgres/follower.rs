@@ -38,11 +38,13 @@ pub(super) struct Follower {
     node: Arc<Node>,
     session: Option<Session>,
     renewed_at: Option<Instant>,
+    /// Another configuration or program has taken over, so this node will never do anything again. Its duties run out.
+    is_superseded: bool,
 }
 
 impl Follower {
     pub(super) fn new(node: Arc<Node>) -> Follower {
-        Follower { node, session: None, renewed_at: None }
+        Follower { node, session: None, renewed_at: None, is_superseded: false }
     }
 
     pub(super) async fn run(mut self) {
@@ -66,7 +68,10 @@ impl Follower {
                     node.fail(&StoreError::Damaged(cause));
                     next = Instant::now() + PATIENCE;
                 }
-                Err(Failure::Superseded(cause)) => node.fail(&StoreError::Unavailable(cause)),
+                Err(Failure::Superseded(cause)) => {
+                    self.is_superseded = true;
+                    node.fail(&StoreError::Unavailable(cause));
+                }
                 Err(other) => {
                     // One line, however long it lasts.
                     if !std::mem::replace(&mut is_failing, true) {
@@ -90,13 +95,14 @@ impl Follower {
 
     async fn beat_once(&mut self) -> Result<(), Failure> {
         let node = Arc::clone(&self.node);
-        let renews = self.renewed_at.is_none_or(|renewed_at| renewed_at.elapsed() >= team::RENEWED);
+        let is_time = self.renewed_at.is_none_or(|renewed_at| renewed_at.elapsed() >= team::RENEWED);
+        let renews = is_time && !self.is_superseded;
         let session = self.connected().await?;
         session.take_warning();
         let (session_server, host) = (session.server.clone(), session.host);
         let (sent_at, known) = (Instant::now(), node.known());
         let (size, applied) = (number(known.size()), number(node.applied.load(Ordering::Acquire)));
-        let wanted: Vec<&str> = if renews { team::wanted() } else { Vec::new() };
+        let wanted: Vec<&str> = if renews { node.wanted() } else { Vec::new() };
         let asked = |text: &'static str, values| -> Unsent<'_, Result<Vec<Row>, Error>> {
             Box::pin(async move { session.query(text, values).await })
         };

@@ -1,6 +1,6 @@
 //! What all tasks of one node share: where the database is, what is known to be durable, and how fresh that is.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::session::Server;
 use super::team::{STALE, Team};
 use crate::archive::{Hear, Now};
-use crate::{Result, StoreError};
+use crate::{Duty, Result, StoreError};
 
 /// Sizes that become known within this many milliseconds are remembered as one.
 const TOGETHER: u64 = 50;
@@ -62,6 +62,8 @@ pub(super) struct Node {
     /// This node wrote: tell the others.
     pub(super) written: Notify,
     pub(super) is_stopping: watch::Sender<bool>,
+    /// What this node leaves to others.
+    declined: Mutex<BTreeSet<Duty>>,
     /// The nodes and their duties, as of the last clean beat.
     pub(super) team: watch::Sender<Arc<Team>>,
 }
@@ -98,6 +100,7 @@ impl Node {
             hints: Arc::default(),
             written: Notify::new(),
             is_stopping: watch::Sender::new(false),
+            declined: Mutex::default(),
             team: watch::Sender::new(Arc::default()),
         }
     }
@@ -130,6 +133,20 @@ impl Node {
 
     pub(super) fn join(&self, adopted: u64) {
         *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = Some(adopted);
+    }
+
+    pub(super) fn decline(&self, duty: Duty) {
+        self.declined.lock().unwrap_or_else(PoisonError::into_inner).insert(duty);
+    }
+
+    /// At once, even if it still has the lease: its other duties are renewed, so the lease alone would not tell it.
+    pub(super) fn declines(&self, duty: Duty) -> bool {
+        self.declined.lock().unwrap_or_else(PoisonError::into_inner).contains(&duty)
+    }
+
+    /// The duties that this node would take.
+    pub(super) fn wanted(&self) -> Vec<&'static str> {
+        Duty::ALL.iter().filter(|duty| !self.declines(**duty)).map(|duty| duty.as_str()).collect()
     }
 
     /// Fails if another configuration than this node's is in force.

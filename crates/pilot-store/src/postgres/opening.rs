@@ -126,7 +126,7 @@ async fn create(session: &Session) -> std::result::Result<(), tokio_postgres::Er
 
 /// Tables that an older program made lack the duties that came later. Such a program leaves alone what it does not know.
 async fn add_duties(session: &Session) -> Result<()> {
-    let wanted = team::wanted();
+    let wanted = team::all();
     let missing = "SELECT count(*) FROM unnest($1::text[]) AS w(name) WHERE name NOT IN (SELECT name FROM duty)";
     let row = session.query_opt(missing, &[&wanted]).await.map_err(failed)?;
     let missing: Option<i64> = row.map(|row| row.try_get(0)).transpose().map_err(failed)?;

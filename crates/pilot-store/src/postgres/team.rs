@@ -56,8 +56,8 @@ struct DutyRow {
     until: Time,
 }
 
-/// Those this node would take.
-pub(super) fn wanted() -> Vec<&'static str> {
+/// Every duty that this program knows.
+pub(super) fn all() -> Vec<&'static str> {
     Duty::ALL.iter().map(|duty| duty.as_str()).collect()
 }
 

@@ -10,7 +10,7 @@ use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_store::conformance::{Cast, actor, remark};
 use pilot_store::postgres::Postgres;
-use pilot_store::{NoRecord, Outcome, Record, Situation, Store, StoreError, Subject, Write};
+use pilot_store::{Duty, NoRecord, Outcome, Record, Situation, Store, StoreError, Subject, Write};
 use pilot_testing::postgres::{Cluster, Settings, until};
 use tokio::task::JoinSet;
 
@@ -310,11 +310,25 @@ async fn a_node_whose_configuration_was_replaced_writes_nothing_more_and_answers
     index_of(&new.settle(remark(4)).await.unwrap());
     assert!(new.check_current().is_ok());
     assert_eq!(new.head().borrow().size(), 5);
+    // It may have had all the duties, and goes on running. They are not lost with it.
+    until("the other has its duties", || Duty::ALL.iter().all(|duty| new.holds(*duty)).then_some(()));
+    assert!(Duty::ALL.iter().all(|duty| !old.holds(*duty)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_declines_a_duty_leaves_it_to_one_that_does_not() {
+    let database = Cluster::shared().fresh_database();
+    let idle = named_node(database.url(), "idle");
+    until("it has everything", || Duty::ALL.iter().all(|duty| idle.holds(*duty)).then_some(()));
+    idle.decline(Duty::Webhooks);
+    assert!(!idle.holds(Duty::Webhooks), "at once, whatever the lease says");
+    let busy = named_node(database.url(), "busy");
+    until("the other has it", || busy.holds(Duty::Webhooks).then_some(()));
+    assert!(!idle.holds(Duty::Webhooks) && idle.holds(Duty::Timers));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_several_nodes_one_has_each_duty_and_when_it_leaves_another_takes_it() {
-    use pilot_store::Duty;
     let database = Cluster::shared().fresh_database();
     let nodes: Vec<_> = ["a", "b", "c"].map(|name| named_node(database.url(), name)).into();
     let holders = |nodes: &[Arc<Postgres>], duty| nodes.iter().filter(|node| node.holds(duty)).count();

@@ -17,7 +17,7 @@ pub struct Reach {
     /// Whether an address that is not public is allowed all the same.
     pub allows: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
     pub ports: Vec<u16>,
-    /// Without TLS: only to addresses that `allows`.
+    /// Without TLS, and on port 80 too: only to addresses that `allows`.
     pub http: bool,
 }
 
@@ -87,7 +87,8 @@ impl Target {
         let (host, port) = split_port(authority)?;
         let port = port.unwrap_or(if is_https { HTTPS_PORT } else { HTTP_PORT });
         let host = read_host(host)?;
-        if port != HTTPS_PORT && !reach.ports.contains(&port) {
+        let is_usual = port == HTTPS_PORT || (is_plain && port == HTTP_PORT);
+        if !is_usual && !reach.ports.contains(&port) {
             return Err(TargetError::Port(port));
         }
         let uri = text.parse().map_err(|_| TargetError::Malformed)?;

@@ -1,6 +1,7 @@
 //! `pilot serve`: runs the service until it is told to stop.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pilot_ledger::clock::Clock;
@@ -9,6 +10,7 @@ use pilot_server::logging;
 use pilot_server::run::{Service, Stopped};
 use pilot_server::start::start;
 use pilot_setup::config::{Config, LogFormat, LogLevel, Logging};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -16,6 +18,9 @@ use crate::environment::Environment;
 use crate::exit::{self, Failure};
 use crate::output::print;
 use crate::supervisor::Supervisor;
+
+/// For what is still in progress when everything is written.
+const LEFTOVER_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -69,7 +74,7 @@ pub(crate) fn serve(
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::environment("the runtime", error))?;
-    runtime.block_on(async {
+    to_the_end(runtime, async {
         // Before anything is announced: a signal right after the announcement must find its handler.
         let stop = stop_on_signal(supervisor)?;
         supervisor.starting();
@@ -87,6 +92,13 @@ pub(crate) fn serve(
             Failure::environment(remedy, error)
         })
     })
+}
+
+/// A thread that resolves a name cannot be interrupted, and may hang for longer than a stop may take.
+fn to_the_end<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(LEFTOVER_PATIENCE);
+    done
 }
 
 /// Waits for nobody: whatever is still in progress would only make it worse.
@@ -142,4 +154,21 @@ pub(crate) fn log_panics(log: Log) {
         tracing::error!(place, message, "the program panicked; this is a bug in pilot");
         log.flush();
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_hangs_does_not_hold_the_process() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let done = to_the_end(runtime, async {
+            tokio::task::spawn_blocking(move || held.recv());
+            7
+        });
+        assert_eq!(done, 7);
+        drop(hold);
+    }
 }

@@ -1,4 +1,4 @@
-//! `pilot webhook`: makes keys, shows endpoints and moves them to another place in the ledger.
+//! `pilot webhook`: makes keys, shows endpoints and moves them back in the ledger.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,8 @@ use crate::output::{Output, OutputArguments, note, print, print_json, table};
 pub(crate) enum Command {
     /// Show the endpoints, how far each has got and what it last answered (security_admin, auditor)
     List(ListArguments),
-    /// Deliver to an endpoint from an entry on, again or for the first time; a paused one is resumed (security_admin)
+    /// Deliver to an endpoint again, from an entry on that it has passed or is at; a paused one is resumed
+    /// (security_admin)
     Replay(ReplayArguments),
     /// Make a key that signs deliveries, and print what receivers verify with
     Key(KeyArguments),
@@ -36,7 +37,8 @@ pub(crate) struct ListArguments {
 pub(crate) struct ReplayArguments {
     /// The endpoint's name, as `pilot webhook list` shows it
     name: String,
-    /// The index of the entry to deliver next
+    /// The index of the entry to deliver next: at most the one that `pilot webhook list` shows, because nothing can be
+    /// left out
     #[arg(long, value_name = "INDEX")]
     from: u64,
     #[command(flatten)]
