@@ -115,17 +115,16 @@ async fn send(mut sender: Sender, mut stop: watch::Receiver<bool>) {
     let mut head = sender.sources.store.head();
     loop {
         head.mark_unchanged();
-        let is_more = sender.round().await;
-        if *stop.borrow() {
-            break;
-        }
-        if is_more {
-            continue;
-        }
+        let round = async {
+            if !sender.round().await {
+                grown(&mut head).await;
+            }
+        };
+        // A message that is on its way when the service stops may be sent again after the next start.
         tokio::select! {
             biased;
             _ = stop.wait_for(|is_stopping| *is_stopping) => break,
-            () = grown(&mut head) => {}
+            () = round => {}
         }
     }
     sender.finish().await;

@@ -17,6 +17,7 @@ use pilot_ledger::timestamps::Timestamps;
 use pilot_ledger::webhooks::Webhooks;
 use pilot_ledger::witnesses::Witnesses;
 use pilot_ledger::workflows::Workflows;
+use pilot_notices::Notices;
 use pilot_setup::config;
 use pilot_wire::peer::Address;
 use tokio::sync::watch;
@@ -63,6 +64,7 @@ pub struct App {
     pub witnesses: Arc<Witnesses>,
     pub timestamps: Arc<Timestamps>,
     pub webhooks: Arc<Webhooks>,
+    pub notices: Arc<Notices>,
     /// Who is downloading evidence.
     pub exports: Arc<Exports>,
     /// Signs permit tokens, if the configuration asks for that.

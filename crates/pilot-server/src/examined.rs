@@ -13,6 +13,7 @@ use pilot_ledger::clock::Clock;
 use pilot_ledger::timestamps::Timestamps;
 use pilot_ledger::webhooks::Webhooks;
 use pilot_ledger::witnesses::Witnesses;
+use pilot_notices::Notices;
 use pilot_setup::config::{self, Config, Mechanism, Tls as TlsSection};
 use pilot_setup::credentials::{RoleMapFile, leak_guard, load_credentials};
 use pilot_setup::error::{StartError, with_cause};
@@ -37,6 +38,7 @@ pub(crate) struct Examined {
     pub(crate) witnesses: Arc<Witnesses>,
     pub(crate) timestamps: Arc<Timestamps>,
     pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) trusted: Option<Trusted>,
 }
 
@@ -88,9 +90,11 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
     }
     let witnesses = found.take(Witnesses::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
     let timestamps = found.take(Timestamps::new(&config.log).map_err(|error| StartError::Refused(error.to_string())));
-    let webhooks = found.take(open_webhooks(config, guard.as_ref()));
+    let (webhooks, notices) =
+        (found.take(open_webhooks(config, guard.as_ref())), found.take(open_notices(config, guard.as_ref())));
+    let told = webhooks.zip(notices);
     let trusted = found.take(Trusted::open(config, clock));
-    match (found.settle()?, clients, certificate, peers, loaded, guard, (witnesses, timestamps, webhooks), trusted) {
+    match (found.settle()?, clients, certificate, peers, loaded, guard, (witnesses, timestamps, told), trusted) {
         (
             (),
             Some(clients),
@@ -98,7 +102,7 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             Some(peers),
             Some((credentials, role_map)),
             Some(guard),
-            (Some(witnesses), Some(timestamps), Some(webhooks)),
+            (Some(witnesses), Some(timestamps), Some((webhooks, notices))),
             Some(trusted),
         ) => Ok(Examined {
             clients,
@@ -110,6 +114,7 @@ pub(crate) fn examine(config: &Config, clock: &Clock) -> Result<Examined, StartE
             witnesses: Arc::new(witnesses),
             timestamps: Arc::new(timestamps),
             webhooks: Arc::new(webhooks),
+            notices: Arc::new(notices),
             trusted,
         }),
         _ => Err(StartError::Refused("something is missing, but it is not known what".to_owned())),
@@ -123,6 +128,16 @@ fn open_webhooks(config: &Config, guard: Option<&LeakGuard>) -> Result<Webhooks,
         webhooks.make_known(guard);
     }
     Ok(webhooks)
+}
+
+/// Where people are told that something waits for them; the same holds for the secrets of these.
+fn open_notices(config: &Config, guard: Option<&LeakGuard>) -> Result<Notices, StartError> {
+    let notices = Notices::open(config)?;
+    notices.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    if let Some(guard) = guard {
+        notices.make_known(guard);
+    }
+    Ok(notices)
 }
 
 /// The secrets by which the mesh is recognised in addition to its address; empty if it has none, or there is no mesh.

@@ -9,6 +9,7 @@ use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
 use pilot_ledger::witnesses::Witnesses;
+use pilot_notices::Notices;
 use pilot_setup::config::{self, Config, Listen, Mechanism, Profile};
 use pilot_setup::credentials::{self, RoleMapFile};
 use pilot_setup::error::{StartError, with_cause};
@@ -93,6 +94,7 @@ pub fn check(config: &Config, now: Time) -> Vec<Finding> {
     findings.extend(check_permits(config));
     findings.push(check_witnesses(config));
     findings.extend(check_webhooks(config));
+    findings.extend(check_notices(config));
     findings
 }
 
@@ -369,6 +371,26 @@ fn check_witnesses(config: &Config) -> Finding {
     match Witnesses::new(&config.log) {
         Ok(_) => Finding::new("witnesses", Verdict::Ok, format!("{} configured", config.log.witnesses.len())),
         Err(error) => Finding::new("witnesses", Verdict::Refused, error.to_string()),
+    }
+}
+
+/// What the sections and their files say. `pilot notice test` says whether a message arrives.
+fn check_notices(config: &Config) -> Vec<Finding> {
+    if config.notices.is_empty() {
+        return Vec::new();
+    }
+    match Notices::open(config) {
+        Ok(notices) => {
+            let shown = |(name, place): (&str, &str)| format!("`{name}` tells people at {place}");
+            let told = notices.shown().map(shown).map(|detail| Finding::new("notices", Verdict::Ok, detail));
+            let warnings = notices.warnings.iter().map(|warning| Finding::new("notices", Verdict::Warning, warning));
+            let no_links = config.public_url.is_none().then(|| {
+                let detail = "public_url is not set, so messages have no links; set it to the address of the console";
+                Finding::new("notices", Verdict::Warning, detail)
+            });
+            told.chain(warnings).chain(no_links).collect()
+        }
+        Err(error) => vec![Finding::failed("notices", &error)],
     }
 }
 

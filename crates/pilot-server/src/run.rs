@@ -15,6 +15,7 @@ use pilot_ledger::signer::SignError;
 use pilot_ledger::timers::Timers;
 use pilot_ledger::webhooks::Sources;
 use pilot_ledger::{clock, following, refusals, register, reserve, signer, timers, timestamps, webhooks, witnesses};
+use pilot_notices::People;
 use pilot_setup::config::Logging;
 use pilot_setup::random;
 use pilot_store::{Pulse, StoreError};
@@ -24,6 +25,7 @@ use tokio::task::JoinHandle;
 
 use crate::answer::{Door, answer};
 use crate::api::ops::{Operations, answer_ops};
+use crate::api::who_can;
 use crate::app::App;
 use crate::feeds;
 use crate::logging;
@@ -142,7 +144,10 @@ impl Service {
         let credentials = tokio::spawn(register::run(diary, is_done));
         let (done_sending, is_done) = oneshot::channel();
         let log_name = signer.verifier().name.clone();
-        let sending = tokio::spawn(webhooks::run(Arc::clone(&app.webhooks), sources(&app), log_name, is_done));
+        let sending = tokio::spawn(webhooks::run(Arc::clone(&app.webhooks), sources(&app), log_name.clone(), is_done));
+        let (done_telling, is_done) = oneshot::channel();
+        let telling = pilot_notices::run(Arc::clone(&app.notices), sources(&app), people(&app), log_name, is_done);
+        let telling = tokio::spawn(telling);
         // These run until everything is written.
         let mut writing = Loops(Vec::new());
         writing.start(witnesses::run(Arc::clone(&app.witnesses), Arc::clone(signer)));
@@ -164,8 +169,9 @@ impl Service {
         if let Some(spans) = &app.spans {
             spans.send_last().await;
         }
-        drop(done_sending);
+        drop((done_sending, done_telling));
         let _ = sending.await;
+        let _ = telling.await;
         drop(done_refusing);
         let _ = refusing.await;
         drop(done);
@@ -191,7 +197,13 @@ impl Service {
     }
 }
 
-/// What webhooks are sent from.
+/// Everyone who may act, asked whenever someone is to be told.
+fn people(app: &Arc<App>) -> People {
+    let app = Arc::clone(app);
+    Arc::new(move || who_can::people(&app))
+}
+
+/// What webhooks and notices are sent from.
 fn sources(app: &App) -> Sources {
     Sources {
         store: Arc::clone(&app.ledger.store),

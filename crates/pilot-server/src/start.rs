@@ -84,8 +84,8 @@ pub async fn start(
     make_data_dir(&config.data_dir)?;
     let clock_keeper = Arc::new(ClockKeeper::new(clock_guard, config.clock_path()));
     let (store, ledger_clock) = open_store(config, &clock, &clock_keeper, ahead)?;
-    if config.webhooks.is_empty() {
-        // A node that has the duty and no endpoints would keep the others from sending.
+    if config.webhooks.is_empty() && config.notices.is_empty() {
+        // A node that has the duty and nobody to tell would keep the others from telling anyone.
         store.decline(Duty::Webhooks);
     }
     let signer = open_signer(config, &store).await?;
@@ -143,6 +143,7 @@ pub async fn start(
         witnesses: examined.witnesses,
         timestamps: examined.timestamps,
         webhooks: examined.webhooks,
+        notices: examined.notices,
         exports: Arc::new(Exports::of_evidence()),
         issuer,
         permits: Arc::new(Exports::of_permits()),

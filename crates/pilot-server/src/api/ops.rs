@@ -56,6 +56,7 @@ fn route(app: &App, method: &Method, path: &str) -> Answer {
             app.witnesses.metrics(&mut text);
             app.timestamps.metrics(&mut text);
             app.webhooks.metrics(entries, app.ledger.clock.now(), &mut text);
+            app.notices.metrics(app.ledger.clock.now(), &mut text);
             app.register.metrics(app.clock.now(), &mut text);
             app.identity.metrics(&mut text);
             app.log.metrics(&mut text);
