@@ -94,10 +94,10 @@ impl Mailer {
 
     /// `message_id` has the form `left@right`. A repeat with the same one is recognised as a repeat by those who look.
     pub async fn send(&self, to: &str, letter: &Letter, message_id: &str, patience: Duration) -> Result<(), MailError> {
-        let to: Address = to.parse().map_err(|_| refused("the recipient's address is not a mail address"))?;
+        let to = recipient(to)?;
         let (envelope, bytes) = self.written(&to, letter, message_id)?;
         let deadline = Instant::now() + patience.min(PATIENCE_MAX);
-        let delivered = timeout_at(deadline, self.deliver(&envelope, &bytes, patience)).await;
+        let delivered = timeout_at(deadline, self.deliver(&envelope, &bytes)).await;
         let mut connection = delivered.map_err(|_| MailError::TooSlow(patience))??;
         // The mail is accepted, however the server takes the farewell.
         let _ = timeout_at(deadline, connection.quit()).await;
@@ -123,13 +123,8 @@ impl Mailer {
         Ok((mail.envelope().clone(), mail.formatted()))
     }
 
-    async fn deliver(
-        &self,
-        envelope: &Envelope,
-        mail: &[u8],
-        patience: Duration,
-    ) -> Result<AsyncSmtpConnection, MailError> {
-        let mut connection = self.connected(patience).await?;
+    async fn deliver(&self, envelope: &Envelope, mail: &[u8]) -> Result<AsyncSmtpConnection, MailError> {
+        let mut connection = self.connected().await?;
         if let Some((name, password)) = &self.server.login {
             let credentials = Credentials::new(name.clone(), String::clone(password));
             let said = connection.auth(DEFAULT_MECHANISMS, &credentials).await;
@@ -140,11 +135,12 @@ impl Mailer {
         Ok(connection)
     }
 
-    async fn connected(&self, patience: Duration) -> Result<AsyncSmtpConnection, MailError> {
+    async fn connected(&self) -> Result<AsyncSmtpConnection, MailError> {
         let address = (self.server.host.as_str(), self.server.port);
         let at_once = self.trust.clone().filter(|_| self.server.tls == MailTls::Implicit);
         let failed = |error: SmtpError| MailError::Failed(shown(&error.to_string(), REPLY_MAX));
-        let connected = AsyncSmtpConnection::connect_tokio1(address, Some(patience), &self.hello, at_once, None).await;
+        // No limit of its own: the caller's is for everything together.
+        let connected = AsyncSmtpConnection::connect_tokio1(address, None, &self.hello, at_once, None).await;
         let mut connection = connected.map_err(failed)?;
         if self.server.tls == MailTls::StartTls {
             if !connection.can_starttls() {
@@ -164,6 +160,17 @@ fn sender(from: &str) -> Result<Mailbox, MailError> {
         return Err(unusable());
     }
     from.parse().map_err(|_| unusable())
+}
+
+/// Nothing that could end the address in a header or a command, even where the standard would allow it in quotes.
+fn recipient(to: &str) -> Result<Address, MailError> {
+    let not_one = || refused("the recipient's address is not a mail address");
+    let ends =
+        |character: char| character.is_control() || character.is_whitespace() || "<>()[],;:\\\"".contains(character);
+    if to.contains(ends) {
+        return Err(not_one());
+    }
+    to.parse().map_err(|_| not_one())
 }
 
 /// The system's issuers and those of the file; TLS 1.2 or later.
