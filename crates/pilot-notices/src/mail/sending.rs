@@ -11,10 +11,12 @@ use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters, TlsVersion};
 use lettre::transport::smtp::extension::ClientId;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use zeroize::Zeroizing;
 
 use super::Letter;
+use super::by_byte::ByByte;
 use crate::words::shown;
 
 /// How many characters of a server's reply are kept.
@@ -75,21 +77,28 @@ pub struct Mailer {
     server: MailServer,
     from: Mailbox,
     hello: ClientId,
-    /// `None` if the connection stays clear.
-    trust: Option<TlsParameters>,
+    way: Way,
+}
+
+/// How a connection becomes one that may carry a mail, with what is needed for that.
+enum Way {
+    Implicit(TlsParameters),
+    StartTls(TlsParameters),
+    OnThisMachine,
 }
 
 impl Mailer {
     pub fn open(server: &MailServer) -> Result<Mailer, MailError> {
         let from = sender(&server.from)?;
-        let trust = match server.tls {
-            MailTls::Off if is_this_machine(&server.host) => None,
+        let way = match server.tls {
+            MailTls::Implicit => Way::Implicit(trust(server)?),
+            MailTls::StartTls => Way::StartTls(trust(server)?),
+            MailTls::Off if is_this_machine(&server.host) => Way::OnThisMachine,
             MailTls::Off => return Err(clear_text(&server.host)),
-            MailTls::Implicit | MailTls::StartTls => Some(trust(server)?),
         };
         // Not the machine's name, which is nobody's business and often not a name that a mail server accepts.
         let hello = ClientId::Domain(from.email.domain().to_owned());
-        Ok(Mailer { server: server.clone(), from, hello, trust })
+        Ok(Mailer { server: server.clone(), from, hello, way })
     }
 
     /// `message_id` has the form `left@right`. A repeat with the same one is recognised as a repeat by those who look.
@@ -137,20 +146,30 @@ impl Mailer {
 
     async fn connected(&self) -> Result<AsyncSmtpConnection, MailError> {
         let address = (self.server.host.as_str(), self.server.port);
-        let at_once = self.trust.clone().filter(|_| self.server.tls == MailTls::Implicit);
-        let failed = |error: SmtpError| MailError::Failed(shown(&error.to_string(), REPLY_MAX));
+        let at_once = match &self.way {
+            Way::Implicit(trust) => Some(trust.clone()),
+            Way::StartTls(trust) => return self.upgraded(address, trust).await,
+            Way::OnThisMachine => None,
+        };
         // No limit of its own: the caller's is for everything together.
         let connected = AsyncSmtpConnection::connect_tokio1(address, None, &self.hello, at_once, None).await;
-        let mut connection = connected.map_err(failed)?;
-        if self.server.tls == MailTls::StartTls {
-            if !connection.can_starttls() {
-                return Err(MailError::Failed("the server does not offer STARTTLS".to_owned()));
-            }
-            let trust = self.trust.clone().ok_or_else(|| clear_text(&self.server.host))?;
-            connection.starttls(trust, &self.hello).await.map_err(failed)?;
+        connected.map_err(|error| failed(&error))
+    }
+
+    async fn upgraded(&self, address: (&str, u16), trust: &TlsParameters) -> Result<AsyncSmtpConnection, MailError> {
+        let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
+        let connected = AsyncSmtpConnection::connect_with_transport(Box::new(ByByte(stream)), &self.hello).await;
+        let mut connection = connected.map_err(|error| failed(&error))?;
+        if !connection.can_starttls() {
+            return Err(MailError::Failed("the server does not offer STARTTLS".to_owned()));
         }
+        connection.starttls(trust.clone(), &self.hello).await.map_err(|error| failed(&error))?;
         Ok(connection)
     }
+}
+
+fn failed(error: &impl std::error::Error) -> MailError {
+    MailError::Failed(shown(&error.to_string(), REPLY_MAX))
 }
 
 fn sender(from: &str) -> Result<Mailbox, MailError> {
