@@ -1,5 +1,6 @@
 //! A message as a mail, and the way to the mail server.
 
+mod by_byte;
 mod letter;
 mod sending;
 

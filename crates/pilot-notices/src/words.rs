@@ -228,3 +228,6 @@ pub(crate) fn rest(message: &Message) -> Option<String> {
         more => Some(format!("{more} more")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! Mails on their way to a real server.
 
 #[cfg(test)]
+mod injected;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod slow;

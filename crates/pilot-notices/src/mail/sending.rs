@@ -11,10 +11,12 @@ use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters, TlsVersion};
 use lettre::transport::smtp::extension::ClientId;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use zeroize::Zeroizing;
 
 use super::Letter;
+use super::by_byte::ByByte;
 use crate::words::shown;
 
 /// How many characters of a server's reply are kept.
@@ -75,29 +77,36 @@ pub struct Mailer {
     server: MailServer,
     from: Mailbox,
     hello: ClientId,
-    /// `None` if the connection stays clear.
-    trust: Option<TlsParameters>,
+    way: Way,
+}
+
+/// How a connection becomes one that may carry a mail, with what is needed for that.
+enum Way {
+    Implicit(TlsParameters),
+    StartTls(TlsParameters),
+    OnThisMachine,
 }
 
 impl Mailer {
     pub fn open(server: &MailServer) -> Result<Mailer, MailError> {
         let from = sender(&server.from)?;
-        let trust = match server.tls {
-            MailTls::Off if is_this_machine(&server.host) => None,
+        let way = match server.tls {
+            MailTls::Implicit => Way::Implicit(trust(server)?),
+            MailTls::StartTls => Way::StartTls(trust(server)?),
+            MailTls::Off if is_this_machine(&server.host) => Way::OnThisMachine,
             MailTls::Off => return Err(clear_text(&server.host)),
-            MailTls::Implicit | MailTls::StartTls => Some(trust(server)?),
         };
         // Not the machine's name, which is nobody's business and often not a name that a mail server accepts.
         let hello = ClientId::Domain(from.email.domain().to_owned());
-        Ok(Mailer { server: server.clone(), from, hello, trust })
+        Ok(Mailer { server: server.clone(), from, hello, way })
     }
 
     /// `message_id` has the form `left@right`. A repeat with the same one is recognised as a repeat by those who look.
     pub async fn send(&self, to: &str, letter: &Letter, message_id: &str, patience: Duration) -> Result<(), MailError> {
-        let to: Address = to.parse().map_err(|_| refused("the recipient's address is not a mail address"))?;
+        let to = recipient(to)?;
         let (envelope, bytes) = self.written(&to, letter, message_id)?;
         let deadline = Instant::now() + patience.min(PATIENCE_MAX);
-        let delivered = timeout_at(deadline, self.deliver(&envelope, &bytes, patience)).await;
+        let delivered = timeout_at(deadline, self.deliver(&envelope, &bytes)).await;
         let mut connection = delivered.map_err(|_| MailError::TooSlow(patience))??;
         // The mail is accepted, however the server takes the farewell.
         let _ = timeout_at(deadline, connection.quit()).await;
@@ -123,13 +132,8 @@ impl Mailer {
         Ok((mail.envelope().clone(), mail.formatted()))
     }
 
-    async fn deliver(
-        &self,
-        envelope: &Envelope,
-        mail: &[u8],
-        patience: Duration,
-    ) -> Result<AsyncSmtpConnection, MailError> {
-        let mut connection = self.connected(patience).await?;
+    async fn deliver(&self, envelope: &Envelope, mail: &[u8]) -> Result<AsyncSmtpConnection, MailError> {
+        let mut connection = self.connected().await?;
         if let Some((name, password)) = &self.server.login {
             let credentials = Credentials::new(name.clone(), String::clone(password));
             let said = connection.auth(DEFAULT_MECHANISMS, &credentials).await;
@@ -140,21 +144,32 @@ impl Mailer {
         Ok(connection)
     }
 
-    async fn connected(&self, patience: Duration) -> Result<AsyncSmtpConnection, MailError> {
+    async fn connected(&self) -> Result<AsyncSmtpConnection, MailError> {
         let address = (self.server.host.as_str(), self.server.port);
-        let at_once = self.trust.clone().filter(|_| self.server.tls == MailTls::Implicit);
-        let failed = |error: SmtpError| MailError::Failed(shown(&error.to_string(), REPLY_MAX));
-        let connected = AsyncSmtpConnection::connect_tokio1(address, Some(patience), &self.hello, at_once, None).await;
-        let mut connection = connected.map_err(failed)?;
-        if self.server.tls == MailTls::StartTls {
-            if !connection.can_starttls() {
-                return Err(MailError::Failed("the server does not offer STARTTLS".to_owned()));
-            }
-            let trust = self.trust.clone().ok_or_else(|| clear_text(&self.server.host))?;
-            connection.starttls(trust, &self.hello).await.map_err(failed)?;
+        let at_once = match &self.way {
+            Way::Implicit(trust) => Some(trust.clone()),
+            Way::StartTls(trust) => return self.upgraded(address, trust).await,
+            Way::OnThisMachine => None,
+        };
+        // No limit of its own: the caller's is for everything together.
+        let connected = AsyncSmtpConnection::connect_tokio1(address, None, &self.hello, at_once, None).await;
+        connected.map_err(|error| failed(&error))
+    }
+
+    async fn upgraded(&self, address: (&str, u16), trust: &TlsParameters) -> Result<AsyncSmtpConnection, MailError> {
+        let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
+        let connected = AsyncSmtpConnection::connect_with_transport(Box::new(ByByte(stream)), &self.hello).await;
+        let mut connection = connected.map_err(|error| failed(&error))?;
+        if !connection.can_starttls() {
+            return Err(MailError::Failed("the server does not offer STARTTLS".to_owned()));
         }
+        connection.starttls(trust.clone(), &self.hello).await.map_err(|error| failed(&error))?;
         Ok(connection)
     }
+}
+
+fn failed(error: &impl std::error::Error) -> MailError {
+    MailError::Failed(shown(&error.to_string(), REPLY_MAX))
 }
 
 fn sender(from: &str) -> Result<Mailbox, MailError> {
@@ -164,6 +179,17 @@ fn sender(from: &str) -> Result<Mailbox, MailError> {
         return Err(unusable());
     }
     from.parse().map_err(|_| unusable())
+}
+
+/// Nothing that could end the address in a header or a command, even where the standard would allow it in quotes.
+fn recipient(to: &str) -> Result<Address, MailError> {
+    let not_one = || refused("the recipient's address is not a mail address");
+    let ends =
+        |character: char| character.is_control() || character.is_whitespace() || "<>()[],;:\\\"".contains(character);
+    if to.contains(ends) {
+        return Err(not_one());
+    }
+    to.parse().map_err(|_| not_one())
 }
 
 /// The system's issuers and those of the file; TLS 1.2 or later.

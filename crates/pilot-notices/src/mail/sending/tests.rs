@@ -102,6 +102,9 @@ async fn an_address_or_an_id_that_is_not_one_is_refused_before_a_connection() {
         "ben@example.com\r\nBcc: c@d.example",
         "ben@example.com>\r\nRCPT TO:<c@d.example",
         "a@b.example, c@d.example",
+        "\"a\r\nRCPT TO:<c@d.example>\"@b.example",
+        "\"a b\"@example.com",
+        "ben@example.com\0",
     ] {
         let sent = mailer.send(to, &letter, "1@pilot.example", Duration::from_secs(9)).await;
         assert_eq!(sent, Err(MailError::Refused("the recipient's address is not a mail address".to_owned())), "{to}");
