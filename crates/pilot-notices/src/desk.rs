@@ -120,6 +120,11 @@ impl Desk {
         self.items.retain(|_, news| now.since(news.cause.at()) < WEBHOOK_FAILING_MAX);
     }
 
+    /// Changes when there is something new here, and only then.
+    pub(crate) fn edition(&self) -> i64 {
+        self.items.values().map(|news| news.cause.at().unix_micros()).max().unwrap_or_default()
+    }
+
     /// The first entry, and the first reminder, that is still to be told.
     pub(crate) fn earliest(&self) -> (Option<u64>, Option<Time>) {
         let entry = |news: &News| match news.cause {

@@ -23,4 +23,4 @@ mod ways;
 mod words;
 
 pub use sender::People;
-pub use team::{Notices, run};
+pub use team::{Notices, TrialError, run};

@@ -223,7 +223,8 @@ impl Sender {
                 work.desk(place).clear(None);
                 continue;
             };
-            self.spawn(&mut sending, &stage, place, message, work.read_to);
+            let edition = work.desk(place.clone()).edition();
+            self.spawn(&mut sending, &stage, place, message, edition);
         }
         self.settle(work, sending).await;
         Ok(())
@@ -254,14 +255,15 @@ impl Sender {
         stage: &Stage<'_>,
         place: Place,
         message: Message,
-        read_to: u64,
+        edition: i64,
     ) {
         let to = match &place {
             Place::Chat => None,
             Place::Person(actor) => stage.contacts.of(actor).and_then(|contact| contact.mail.clone()),
         };
         let way = Arc::clone(&self.way);
-        let id = format!("{}.{}.{read_to}.{}", self.tag, self.notice.name, stage.now.unix_micros());
+        let name = plain(place.as_str());
+        let id = format!("{}.{}.{name}.{edition}", self.tag, self.notice.name);
         sending.spawn(async move {
             let sent = match (&place, &to) {
                 (Place::Person(_), None) => Err(Undelivered::Refused("has no address any more".to_owned())),
@@ -323,7 +325,7 @@ impl Sender {
             let mut sending = JoinSet::new();
             for (place, lines) in places.by_ref().take(AT_ONCE_MAX) {
                 if let Some(message) = self.message(Occasion::Summary, lines.into_values().collect()) {
-                    self.spawn(&mut sending, &stage, place, message, work.read_to);
+                    self.spawn(&mut sending, &stage, place, message, at.unix_micros());
                 }
             }
             if sending.is_empty() {
@@ -394,6 +396,11 @@ impl Work {
         let (next, looked_until) = (self.book.next, self.book.looked_until);
         self.book.told.retain(|_, told| told.before > next || told.at > looked_until || is_recent(told.at, now));
     }
+}
+
+/// With letters, digits and hyphens only.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-")
 }
 
 fn is_recent(at: Time, now: Time) -> bool {

@@ -1,21 +1,26 @@
 //! All notices: each has a sender of its own, so that one that hangs delays no other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use pilot_core::actor::ActorId;
+use pilot_core::certain::Certain as _;
 use pilot_core::leak::LeakGuard;
+use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
 use pilot_ledger::webhooks::Sources;
-use pilot_setup::config::{Config, Notice};
+use pilot_setup::config::{Config, Notice, NoticeKind};
 use pilot_setup::error::{StartError, with_cause};
 use pilot_wire::exposition::Exposition;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::address_book::AddressBook;
-use crate::sender::{People, ROUND, Sender};
+use crate::message::{Line, Message, Occasion, Person, Task, Why};
+use crate::sender::{People, ROUND, Sender, plain};
 use crate::tally::{self, Tally};
-use crate::ways::{Opened, Road};
+use crate::ways::{Opened, Road, Undelivered, Way as _};
 
 /// The configured notices, with what each has done.
 pub struct Notices {
@@ -100,7 +105,7 @@ pub async fn run(
             people: Arc::clone(&people),
             contacts: Arc::clone(&notices.contacts),
             public_url: notices.public_url.clone(),
-            tag: log_name.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-"),
+            tag: plain(&log_name),
             tally: Arc::clone(tally),
             work: None,
         };
@@ -137,3 +142,78 @@ async fn grown(head: &mut watch::Receiver<Arc<Edge>>) {
         tokio::time::sleep(ROUND / 10).await;
     }
 }
+
+/// Why a message that was sent to see whether it arrives did not.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    #[error("there is no notice with the name `{0}`; there is {1}")]
+    NoSuchNotice(String, String),
+    #[error("mail needs somebody to go to: name an actor of the contacts file")]
+    NobodyToGoTo,
+    #[error("the contacts file has no mail address of `{0}`")]
+    NoAddress(ActorId),
+    #[error("{0}")]
+    NotDelivered(String),
+}
+
+impl Notices {
+    /// Sends a message that is about nothing, and says where it went.
+    pub async fn send_trial(&self, name: &str, to: Option<&ActorId>, now: Time) -> Result<String, TrialError> {
+        let names = || self.shown().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let found = self.configured.iter().find(|configured| configured.notice.name == name);
+        let found = found.ok_or_else(|| TrialError::NoSuchNotice(name.to_owned(), names()))?;
+        let contacts = self.contacts.current();
+        let address = match (found.notice.kind, to) {
+            (NoticeKind::Mail, None) => return Err(TrialError::NobodyToGoTo),
+            (NoticeKind::Mail, Some(actor)) => {
+                let mail = contacts.of(actor).and_then(|contact| contact.mail.clone());
+                Some(mail.ok_or_else(|| TrialError::NoAddress(actor.clone()))?)
+            }
+            (NoticeKind::Slack | NoticeKind::Teams, _) => None,
+        };
+        let id = format!("trial.{}.{}", found.notice.name, now.unix_micros());
+        let sent = found.opened.way.send(address.as_deref(), &self.trial(to, &found.notice, now), &id).await;
+        sent.map_err(|error| match error {
+            Undelivered::Refused(said) | Undelivered::Failed { said, .. } => TrialError::NotDelivered(said),
+        })?;
+        Ok(found.opened.shown.clone())
+    }
+
+    fn trial(&self, to: Option<&ActorId>, notice: &Notice, now: Time) -> Message {
+        let (contacts, who) = (self.contacts.current(), to.cloned());
+        let person = |actor: ActorId| {
+            let contact = contacts.of(&actor);
+            let mention = match notice.kind {
+                NoticeKind::Slack => contact.and_then(|contact| contact.slack.clone()),
+                NoticeKind::Teams => contact.and_then(|contact| contact.teams.clone()),
+                NoticeKind::Mail => None,
+            };
+            Person { name: actor.to_string(), mention }
+        };
+        let task = Task {
+            action: "approve".to_owned(),
+            role: Role::Approver,
+            needed: 1,
+            who: who.into_iter().map(person).collect(),
+            others: 0,
+        };
+        let line = Line {
+            why: Why::Waits,
+            item: TRIAL_ITEM.parse().certain("it has the form of an id"),
+            title: Some("This is a trial: nothing waits for you".to_owned()),
+            workflow: "Trial".to_owned(),
+            state: "submitted".to_owned(),
+            risk: None,
+            created_by: "pilot".to_owned(),
+            tasks: if to.is_some() { vec![task] } else { Vec::new() },
+            until: Some(notice.time_zone.written(now.plus(TRIAL_SPAN))),
+            link: None,
+            is_urgent: false,
+        };
+        let link = self.public_url.as_ref().map(|url| format!("{url}/console/"));
+        Message { occasion: Occasion::News, lines: vec![line], more: 0, link }
+    }
+}
+
+const TRIAL_ITEM: &str = "00000000-0000-7000-8000-000000000000";
+const TRIAL_SPAN: Duration = Duration::from_hours(1);

@@ -36,7 +36,8 @@ pub(crate) enum Undelivered {
 pub(crate) type Sending<'a> = Pin<Box<dyn Future<Output = Result<(), Undelivered>> + Send + 'a>>;
 
 pub(crate) trait Way: Send + Sync {
-    /// `to` is an address, if the way needs one. `id` is the same for every attempt.
+    /// `to` is an address, if the way needs one. `id` has letters, digits, dots and hyphens, and is the same for every
+    /// attempt.
     fn send<'a>(&'a self, to: Option<&'a str>, message: &'a Message, id: &'a str) -> Sending<'a>;
 }
 
@@ -50,8 +51,14 @@ pub(crate) struct Opened {
 }
 
 pub(crate) enum Road {
-    Chat { kind: NoticeKind, target: Target, reach: Reach, outgoing: Outgoing },
-    Mail(Mailer),
+    Chat {
+        kind: NoticeKind,
+        target: Target,
+        reach: Reach,
+        outgoing: Outgoing,
+    },
+    /// With the domain of the sender, which every message id ends with.
+    Mail(Mailer, String),
 }
 
 impl Opened {
@@ -89,7 +96,14 @@ impl Opened {
             ca_file: notice.ca_file.clone(),
         };
         let mailer = Mailer::open(&server).map_err(|error| refused(error.to_string()))?;
-        Ok(Opened { way: Arc::new(Road::Mail(mailer)), shown: format!("{host}:{port}"), secret: password, warnings })
+        let from = server.from.trim_end_matches('>').rsplit_once('@');
+        let domain = from.map_or_else(|| "pilot.invalid".to_owned(), |(_, domain)| domain.to_owned());
+        Ok(Opened {
+            way: Arc::new(Road::Mail(mailer, domain)),
+            shown: format!("{host}:{port}"),
+            secret: password,
+            warnings,
+        })
     }
 
     /// From then on what is secret is found wherever tokens are looked for.
@@ -116,8 +130,9 @@ impl Way for Road {
                     Err(error) => Err(Undelivered::Failed { said: error.to_string(), retry_after: None }),
                 }
             }),
-            Road::Mail(mailer) => Box::pin(async move {
-                let sent = mailer.send(to.unwrap_or_default(), &mail::letter(message), id, NOTICE_DEADLINE).await;
+            Road::Mail(mailer, domain) => Box::pin(async move {
+                let id = format!("{id}@{domain}");
+                let sent = mailer.send(to.unwrap_or_default(), &mail::letter(message), &id, NOTICE_DEADLINE).await;
                 sent.map_err(|error| match error {
                     MailError::Refused(said) => Undelivered::Refused(said),
                     other => Undelivered::Failed { said: other.to_string(), retry_after: None },

@@ -17,6 +17,7 @@ pub(crate) mod log;
 pub(crate) mod logging;
 pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod notice;
 pub(crate) mod permit;
 pub(crate) mod profile;
 pub(crate) mod restore;

@@ -99,6 +99,9 @@ enum Command {
     /// The transparency log
     #[command(subcommand)]
     Log(cmd::log::Command),
+    /// Messages to chats and people
+    #[command(subcommand)]
+    Notice(cmd::notice::Command),
     /// Keys and endpoints of webhooks
     #[command(subcommand)]
     Webhook(cmd::webhook::Command),
@@ -174,6 +177,7 @@ fn run_plain(command: Command, environment: &Environment) -> Result<(), Failure>
         Command::Permit(command) => cmd::permit::run(&command, environment),
         Command::Gate(arguments) => cmd::gate::run(&arguments, environment),
         Command::Log(command) => cmd::log::run(&command, environment),
+        Command::Notice(command) => cmd::notice::run(&command, environment),
         Command::Webhook(command) => cmd::webhook::run(&command, environment),
         Command::Backup(arguments) => cmd::backup::run(&arguments, environment),
         Command::Restore(arguments) => cmd::restore::run(&arguments, environment),

@@ -9,6 +9,7 @@ pub mod machine;
 mod metrics;
 mod migrate;
 mod monitor;
+mod notices;
 mod older;
 mod revocations;
 pub mod second_place;

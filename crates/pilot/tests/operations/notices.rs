@@ -1,0 +1,210 @@
+//! Notices: people are told in a chat and by mail, by a service that may be killed at any time.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use serde_json::Value;
+
+use crate::operations::webhooks::receiver::{Arrived, Mood, Receiver};
+use crate::support::harness::{Installation, Port, Server};
+use crate::support::team::{payload, person, team};
+
+const SECRET_PATH: &str = "services/T00000000/B00000000/abcdefghijklmnopqrstuvwx";
+const PASSWORD: &str = "correct horse";
+
+/// Somebody else's mail server, with TLS and a login.
+struct MailServer {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    port: u16,
+}
+
+impl MailServer {
+    fn start(installation: &Installation) -> MailServer {
+        certificates(installation);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut command = Command::new(python());
+        command.args(["-W", "ignore"]).arg(root.join("crates/pilot-notices/tests/readers/server.py")).arg("starttls");
+        command.args(["tls.pem", "tls.key"].map(|name| installation.path(name)));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines.next().unwrap().unwrap().parse().unwrap();
+        MailServer { child, lines, port }
+    }
+
+    /// The next mail that it accepted.
+    fn accepted(&mut self) -> Value {
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+}
+
+impl Drop for MailServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn python() -> PathBuf {
+    let built = std::env::current_exe().unwrap();
+    let python = built.ancestors().nth(3).unwrap().join("tools/notices-1/bin/python3");
+    assert!(python.exists(), "{} is missing: run `cargo xtask notices`, which installs it", python.display());
+    python
+}
+
+fn certificates(installation: &Installation) {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let key = KeyPair::generate().unwrap();
+    installation.write("mail-ca.pem", &authority.self_signed(&key).unwrap().pem());
+    let issuer = Issuer::new(authority, key);
+    let mut server = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate().unwrap();
+    installation.write("tls.pem", &server.signed_by(&key, &issuer).unwrap().pem());
+    installation.write("tls.key", &key.serialize_pem());
+}
+
+fn chat(installation: &Installation, name: &str, kind: &str, receiver: &Receiver) -> String {
+    let address = receiver.address;
+    installation.write(&format!("{name}.url"), &format!("http://{address}/{SECRET_PATH}\n"));
+    format!(
+        "[[notices]]\nname = '{name}'\nkind = '{kind}'\nurl_file = '{name}.url'\nallow_addresses = ['127.0.0.1/32']\n\
+         allow_ports = [{}]\nallow_http = true\n",
+        address.port()
+    )
+}
+
+fn mail(installation: &Installation, server: &MailServer) -> String {
+    installation.write("mail.password", PASSWORD);
+    installation
+        .write("contacts.toml", "[ben]\nmail = 'ben@example.com'\nslack = 'U024BE7LH'\nteams = 'ben@example.com'\n");
+    format!(
+        "[[notices]]\nname = 'mail'\nkind = 'mail'\nserver = '127.0.0.1:{}'\nuser = 'pilot'\n\
+         password_file = 'mail.password'\nfrom = 'Pilot <pilot@example.com>'\nca_file = 'mail-ca.pem'\n",
+        server.port
+    )
+}
+
+fn configure(installation: &Installation, ops: &Port, notices: &[String]) {
+    let text = format!(
+        "listen = '127.0.0.1:0'\npublic_url = 'https://pilot.example.com'\ncontacts_file = 'contacts.toml'\n\
+         [ops]\nlisten = '{}'\n{}",
+        ops.address(),
+        notices.join("")
+    );
+    installation.write("pilot.toml", &text);
+}
+
+/// So many deliveries, as soon as there are.
+fn deliveries(receiver: &Receiver, count: usize) -> Vec<Arrived> {
+    receiver.until(&format!("{count} deliveries"), |arrived| arrived.len() >= count);
+    receiver.arrived()
+}
+
+fn submit(server: &Server, title: &str) -> String {
+    let mut ana = person(server, "ana");
+    let body = serde_json::json!({ "workflow": "controlled-operation", "title": title, "payload": payload("high") });
+    let item = ana.post("/v1/items", &body).json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(ana.decides(&item, "submit").status, 201);
+    item
+}
+
+#[test]
+fn a_chat_a_card_and_a_mail_say_what_waits_and_nothing_that_is_secret_gets_out() {
+    let (installation, ops) = (team(), Port::reserve());
+    let (slack, teams) = (Receiver::start(), Receiver::start());
+    let mut mailbox = MailServer::start(&installation);
+    let notices = [
+        chat(&installation, "ops", "slack", &slack),
+        chat(&installation, "cards", "teams", &teams),
+        mail(&installation, &mailbox),
+    ];
+    configure(&installation, &ops, &notices);
+    let checked = installation.pilot(&["check-config", "--offline"]).expect(0).stdout;
+    assert!(checked.contains("`ops` tells people at 127.0.0.1"), "{checked}");
+    let server = installation.serve();
+    let item = submit(&server, "Rotate <!channel> the *keys*");
+    let link = format!("https://pilot.example.com/console/items/{item}");
+
+    let message = deliveries(&slack, 1)[0].event();
+    let blocks = message["blocks"].to_string();
+    assert!(
+        blocks.contains("\"type\":\"header\"") && blocks.contains("<@U024BE7LH>") && blocks.contains(&link),
+        "{message}"
+    );
+    assert!(!blocks.contains("<!channel>"), "{message}");
+
+    let card = deliveries(&teams, 1)[0].event();
+    let content = &card["attachments"][0];
+    assert_eq!(content["contentType"], "application/vnd.microsoft.card.adaptive");
+    assert_eq!((&card["type"], &content["content"]["type"]), (&"message".into(), &"AdaptiveCard".into()));
+    assert!(content["content"]["body"].to_string().contains(&link), "{card}");
+    assert!(!content.to_string().contains("Action.Submit"), "{card}");
+
+    let letter = mailbox.accepted();
+    assert!(letter.to_string().contains("ben@example.com") && letter.to_string().contains(&item), "{letter}");
+
+    let metrics = ops.metrics();
+    for name in ["ops", "cards", "mail"] {
+        let sample = format!("pilot_notice_messages_total{{notice=\"{name}\",outcome=\"delivered\"}} 1");
+        assert!(metrics.contains(&sample), "{sample}: {metrics}");
+    }
+    let log = server.stop().expect(0).stderr;
+    for secret in [SECRET_PATH, "abcdefghijklmnopqrstuvwx", PASSWORD, "ben@example.com"] {
+        assert!(!log.contains(secret) && !metrics.contains(secret) && !checked.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn nobody_is_left_out_by_a_chat_that_fails_and_a_service_that_is_killed() {
+    let (installation, ops) = (team(), Port::reserve());
+    let slack = Receiver::start();
+    installation.write("contacts.toml", "");
+    configure(&installation, &ops, &[chat(&installation, "ops", "slack", &slack)]);
+    let server = installation.serve();
+    slack.will(&[Mood::Status(503)]);
+    let first = submit(&server, "first");
+    deliveries(&slack, 1);
+    drop(server);
+    let server = installation.serve();
+    let arrived = deliveries(&slack, 2);
+    assert!(!arrived[0].is_accepted && arrived[1].is_accepted);
+    assert!(arrived[1].event().to_string().contains(&first), "the next start tells it");
+    let second = submit(&server, "second");
+    // It is of high risk, so it does not wait for five minutes.
+    assert!(deliveries(&slack, 3)[2].event().to_string().contains(&second));
+}
+
+#[test]
+fn a_trial_message_arrives_and_a_faulty_configuration_says_what_to_do() {
+    let (installation, ops) = (team(), Port::reserve());
+    let slack = Receiver::start();
+    let mut mailbox = MailServer::start(&installation);
+    let notices = [chat(&installation, "ops", "slack", &slack), mail(&installation, &mailbox)];
+    configure(&installation, &ops, &notices);
+    let said = installation.pilot(&["notice", "test", "ops", "--to", "ben"]).expect(0).stderr;
+    assert!(said.contains("took the message") && !said.contains(SECRET_PATH), "{said}");
+    assert!(deliveries(&slack, 1)[0].event().to_string().contains("This is a trial"));
+    installation.pilot(&["notice", "test", "mail", "--to", "ben"]).expect(0);
+    assert!(mailbox.accepted().to_string().contains("This is a trial"));
+    for (arguments, why) in [
+        (
+            ["notice", "test", "nothing", "--to", "ben"],
+            "there is no notice with the name `nothing`; there is `ops`, `mail`",
+        ),
+        (["notice", "test", "mail", "--to", "cat"], "the contacts file has no mail address of `cat`"),
+    ] {
+        let said = installation.pilot(&arguments).expect(2).stderr;
+        assert!(said.contains(why), "{said}");
+    }
+    installation.write("mail.password", "wrong");
+    let said = installation.pilot(&["notice", "test", "mail", "--to", "ben"]).expect(3).stderr;
+    assert!(!said.contains("wrong") && !said.contains("ben@example.com"), "{said}");
+    installation.write("contacts.toml", "[ben]\nmail = 'nobody'\n");
+    let said = installation.pilot(&["check-config", "--offline"]).expect(2).stdout;
+    assert!(said.contains("[ben].mail: is not an address"), "{said}");
+}
