@@ -67,10 +67,7 @@ pub async fn create<T: Fenced>(
 }
 
 /// Whether it was saved: not if someone else has taken it over.
-pub async fn save<T: Fenced>(store: &dyn Store, name: String, fact: T) -> Result<bool>
-where
-    T: Sync,
-{
+pub async fn save<T: Fenced + Sync>(store: &dyn Store, name: String, fact: T) -> Result<bool> {
     let saved = change(store, name, move |found: Option<T>, _| {
         let is_ours = found.is_some_and(|found| found.generation() == fact.generation());
         is_ours.then(|| fact.clone())

@@ -84,10 +84,6 @@ pub async fn start(
     make_data_dir(&config.data_dir)?;
     let clock_keeper = Arc::new(ClockKeeper::new(clock_guard, config.clock_path()));
     let (store, ledger_clock) = open_store(config, &clock, &clock_keeper, ahead)?;
-    if config.webhooks.is_empty() && config.notices.is_empty() {
-        // A node that has the duty and nobody to tell would keep the others from telling anyone.
-        store.decline(Duty::Webhooks);
-    }
     let signer = open_signer(config, &store).await?;
     let workflows = Workflows::load(config.workflows.dir.as_deref(), &*store).await?;
     let main = main_listener(config, &peers, certificate.as_ref().map(|certificate| certificate.tls()))?;
@@ -326,6 +322,10 @@ fn open_store(
         let last_at = store.last_at();
         (Arc::new(store), last_at)
     };
+    if config.webhooks.is_empty() && config.notices.is_empty() {
+        // A node that has the duty and no endpoints would keep the others from sending.
+        store.decline(Duty::Webhooks);
+    }
     let is_begun = store.head().borrow().size() > 0;
     keeper.begin(is_begun.then_some(last_at), config.clock.outage());
     let clock = LedgerClock::new(machine.clone(), Elapsed::measured());

@@ -45,7 +45,8 @@ impl Tally {
     }
 
     pub(super) fn stand_down(&self) {
-        self.shown().cursor = None;
+        let mut shown = self.shown();
+        (shown.cursor, shown.oldest) = (None, None);
     }
 
     pub(super) fn delivered(&self) {

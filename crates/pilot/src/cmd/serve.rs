@@ -163,12 +163,12 @@ mod tests {
     #[test]
     fn a_thread_that_hangs_does_not_hold_the_process() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let (end, is_ended) = std::sync::mpsc::channel::<()>();
         let done = to_the_end(runtime, async {
-            tokio::task::spawn_blocking(move || held.recv());
+            tokio::task::spawn_blocking(move || is_ended.recv());
             7
         });
         assert_eq!(done, 7);
-        drop(hold);
+        drop(end);
     }
 }
