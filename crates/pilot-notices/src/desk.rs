@@ -7,6 +7,9 @@ use pilot_core::item::ItemId;
 use pilot_core::limits::{NOTICE_ITEMS_MAX, NOTICES_TOGETHER, WEBHOOK_FAILING_MAX};
 use pilot_core::time::Time;
 
+/// Urgent messages that come faster than this go together.
+const URGENT_TOGETHER: Duration = Duration::from_mins(1);
+
 /// Why someone is to be told about an item. What is said about it is read when the message is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct News {
@@ -42,6 +45,8 @@ impl Cause {
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     items: BTreeMap<ItemId, News>,
+    /// A daily summary that was due then.
+    summary: Option<Time>,
     told_at: Option<Time>,
     attempts: u32,
     rest_until: Option<Time>,
@@ -66,7 +71,11 @@ impl Desk {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.is_empty() && self.summary.is_none()
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        !self.items.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -85,23 +94,34 @@ impl Desk {
         self.told_at
     }
 
-    /// When the next message is due: the first at once, those that follow it within five minutes together, none in quiet
-    /// hours; unless it is urgent. `None` if there is nothing to say.
-    pub(crate) fn due(&self, quiet_until: Option<Time>) -> Option<Time> {
-        if self.items.is_empty() {
-            return None;
-        }
-        let rest = self.rest_until.unwrap_or(Time::EPOCH);
-        if self.items.values().any(|news| news.is_urgent) {
-            return Some(rest);
-        }
-        let together = self.told_at.map_or(Time::EPOCH, |at| at.plus(NOTICES_TOGETHER));
-        Some(rest.max(together).max(quiet_until.unwrap_or(Time::EPOCH)))
+    pub(crate) fn put_summary(&mut self, due: Time) {
+        self.summary = Some(due);
     }
 
-    /// Everything here has been told, or need not be any more.
+    /// The summary that is to be told, if there is nothing else: news comes first.
+    pub(crate) fn summary(&self) -> Option<Time> {
+        self.summary
+    }
+
+    /// When the next message is due: the first at once, those that follow it within five minutes together, none in quiet
+    /// hours. What is urgent disregards quiet hours, and waits no longer than a minute. `None` if there is nothing to say.
+    pub(crate) fn due(&self, quiet_until: Option<Time>) -> Option<Time> {
+        let (rest, quiet_until) = (self.rest_until.unwrap_or(Time::EPOCH), quiet_until.unwrap_or(Time::EPOCH));
+        let after = |span: Duration| self.told_at.map_or(Time::EPOCH, |at| at.plus(span));
+        if self.items.is_empty() {
+            return self.summary.map(|due| rest.max(due).max(quiet_until));
+        }
+        // Those who propose something say how dangerous it is: urgent does not mean without limit.
+        if self.items.values().any(|news| news.is_urgent) {
+            return Some(rest.max(after(URGENT_TOGETHER)));
+        }
+        Some(rest.max(after(NOTICES_TOGETHER)).max(quiet_until))
+    }
+
+    /// The news has been told, or the summary if there was no news; or it need not be any more.
     pub(crate) fn clear(&mut self, told_at: Option<Time>) {
-        *self = Desk { told_at: told_at.or(self.told_at), ..Desk::default() };
+        let summary = self.summary.filter(|_| !self.items.is_empty());
+        *self = Desk { summary, told_at: told_at.or(self.told_at), ..Desk::default() };
     }
 
     /// How often it has failed now.
@@ -122,7 +142,8 @@ impl Desk {
 
     /// Changes when there is something new here, and only then.
     pub(crate) fn edition(&self) -> i64 {
-        self.items.values().map(|news| news.cause.at().unix_micros()).max().unwrap_or_default()
+        let newest = self.items.values().map(|news| news.cause.at()).max().or(self.summary);
+        newest.map_or(0, Time::unix_micros)
     }
 
     /// The first entry, and the first reminder, that is still to be told.
@@ -176,7 +197,19 @@ mod tests {
         desk.put(item(1), news(1, false));
         assert_eq!(desk.due(Some(minutes(600))), Some(minutes(600)));
         desk.put(item(2), news(2, true));
-        assert!(desk.due(Some(minutes(600))).unwrap() <= START);
+        assert_eq!(desk.due(Some(minutes(600))), Some(minutes(1)), "and urgent messages are a minute apart");
+    }
+
+    #[test]
+    fn a_summary_comes_after_the_news_and_not_in_quiet_hours() {
+        let mut desk = Desk::default();
+        desk.put_summary(START);
+        assert_eq!((desk.due(None), desk.due(Some(minutes(60)))), (Some(START), Some(minutes(60))));
+        desk.put(item(1), news(1, false));
+        desk.clear(Some(START));
+        assert_eq!((desk.summary(), desk.is_empty()), (Some(START), false));
+        desk.clear(Some(START));
+        assert!(desk.is_empty());
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub(crate) fn distances<'d>(definitions: impl Iterator<Item = &'d Definition>) -
 /// The last reminder about the item that was due after `after` and not after `until`.
 pub(crate) fn due_within(definition: &Definition, item: &Item, after: Time, until: Time) -> Option<Time> {
     let deadline = due_at(definition, item)?.at;
+    if deadline <= until {
+        return None;
+    }
     let window = item.window.as_ref().map(|window| window.not_after);
     let lease = item.lease.as_ref().map(|lease| lease.expires_at);
     let limit = deadline.since(item.entered_at);

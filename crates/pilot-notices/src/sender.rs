@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pilot_core::actor::Actor;
+use pilot_core::actor::{Actor, ActorId};
+use pilot_core::digest::Digest;
 use pilot_core::entry::Entry;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::PAGE_ITEMS_MAX;
@@ -13,7 +14,7 @@ use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_ledger::fenced;
 use pilot_ledger::webhooks::{Sources, rest_after};
-use pilot_setup::config::Notice;
+use pilot_setup::config::{Notice, NoticeKind};
 use pilot_setup::contacts::Contacts;
 use pilot_store::{Duty, Filter, StoreError};
 use tokio::task::JoinSet;
@@ -23,19 +24,24 @@ use crate::book::{Book, Told};
 use crate::desk::{Cause, Desk, Kind, News};
 use crate::message::{LINES_MAX, Line, Message, Occasion};
 use crate::reminders;
-use crate::story::{Place, Stage};
+use crate::story::{Occasion as Looked, Place, Stage};
 use crate::tally::Tally;
 use crate::ways::{Undelivered, Way};
 
 /// How often a sender with nothing to do looks around, and how often it saves.
 pub(crate) const ROUND: Duration = Duration::from_secs(1);
 /// How often deadlines are looked at.
-const LOOK: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_mins(1);
+/// How much time one look covers, after a long one without any.
+const LOOK_SPAN_MAX: Duration = Duration::from_mins(10);
+/// How many pages of entries are read before anything is sent.
+const PAGES_MAX: usize = 50;
 /// How many messages are on their way at a time.
 const AT_ONCE_MAX: usize = 8;
-/// How many items that are due for a reminder are read at a time, and how many of each role a summary looks at.
-const DUE_MAX: usize = 500;
-const SUMMARY_ITEMS_MAX: usize = 1_000;
+/// How many items that are due for a reminder one look finds, and how many of each role a summary looks at.
+const DUE_MAX: usize = 10_000;
+const SUMMARY_ITEMS_MAX: usize = 2_000;
+const LAST: Time = Time::from_unix_micros(i64::MAX);
 
 /// Everyone who may act, as the service knows them now.
 pub type People = Arc<dyn Fn() -> Vec<Actor> + Send + Sync>;
@@ -61,11 +67,16 @@ pub(crate) struct Work {
     /// The next entry to read.
     read_to: u64,
     looked_until: Time,
+    /// The last summary that is on the desks, or was.
+    summary_noted: Time,
     desks: BTreeMap<Place, Desk>,
 }
 
 /// An item and its definition, as they are now.
 type Found = (Arc<Item>, Arc<Definition>);
+
+/// What waits for each role, as read for the summaries of one round.
+type Shelf = BTreeMap<Role, Vec<Found>>;
 
 impl Sender {
     fn fact(&self) -> String {
@@ -79,41 +90,71 @@ impl Sender {
             self.tally.show(0, None);
             return false;
         }
-        match self.try_round().await {
-            Ok(is_more) => is_more,
+        let now = self.sources.clock.now();
+        let mut work = match self.work.take() {
+            Some(work) => work,
+            None => match self.begin(now).await {
+                Ok(work) => work,
+                Err(error) => return self.waits_for_the_ledger(&error),
+            },
+        };
+        let outcome = self.work_on(&mut work, now).await;
+        let waiting = work.desks.values().map(Desk::len).sum();
+        self.tally.show(waiting, work.desks.values().filter_map(Desk::failing_since).min());
+        match outcome {
+            Ok(Some(is_more)) => {
+                self.work = Some(work);
+                is_more
+            }
+            // Another node has taken over. Whether this one still has the duty is seen in the next round.
+            Ok(None) => false,
+            // What was told so far is not told again: the marks move last.
             Err(error) => {
-                self.tally.trouble(&format!("waits for the ledger: {error}"));
-                false
+                self.work = Some(work);
+                self.waits_for_the_ledger(&error)
             }
         }
     }
 
-    async fn try_round(&mut self) -> Result<bool, StoreError> {
-        let now = self.sources.clock.now();
-        if self.work.is_none() {
-            self.work = Some(self.begin(now).await?);
-        }
-        // Taken out while it is worked on: a round that is given up halfway begins again from what was saved.
-        let Some(mut work) = self.work.take() else { return Ok(false) };
+    fn waits_for_the_ledger(&self, error: &StoreError) -> bool {
+        self.tally.trouble(&format!("waits for the ledger: {error}"));
+        false
+    }
+
+    /// `None` if the book is no longer this sender's.
+    async fn work_on(&self, work: &mut Work, now: Time) -> Result<Option<bool>, StoreError> {
         let contacts = self.contacts.current();
-        let is_more = self.read(&mut work, &contacts, now).await?;
-        if now.since(work.looked_until) >= LOOK {
-            self.look(&mut work, &contacts, now).await?;
+        // Everything is read before anything is said, so that what has piled up goes into one message.
+        let mut is_more = true;
+        for _ in 0..PAGES_MAX {
+            is_more = self.read(work, &contacts, now).await?;
+            if !is_more {
+                break;
+            }
         }
-        self.send(&mut work, &contacts, now).await?;
-        self.summarise(&mut work, &contacts, now).await?;
-        let waiting = work.desks.values().map(Desk::len).sum();
-        self.tally.show(waiting, work.desks.values().filter_map(Desk::failing_since).min());
-        let stays = self.save(&mut work, now).await?;
-        self.work = stays.then_some(work);
-        Ok(is_more || !stays)
+        if now.since(work.looked_until) >= LOOK {
+            is_more |= self.look(work, &contacts, now).await?;
+        }
+        self.note_summaries(work, &contacts);
+        let are_more_due = self.send(work, &contacts, now).await?;
+        let is_ours = self.save(work, now).await?;
+        Ok(is_ours.then_some(is_more || are_more_due))
     }
 
     async fn begin(&self, now: Time) -> Result<Work, StoreError> {
         let decide = move |found, size| Book::taken_over(found, size, now);
         let book = fenced::replace(&*self.sources.store, self.fact(), decide).await?;
-        let (read_to, looked_until) = (book.next, book.looked_until);
-        Ok(Work { saved: book.clone(), book, saved_at: now, read_to, looked_until, desks: BTreeMap::new() })
+        let (read_to, looked_until, summary_noted) = (book.next, book.looked_until, book.summarised_at);
+        let work = Work {
+            saved: book.clone(),
+            book,
+            saved_at: now,
+            read_to,
+            looked_until,
+            summary_noted,
+            desks: BTreeMap::new(),
+        };
+        Ok(work)
     }
 
     fn stage<'s>(&'s self, contacts: &'s Contacts, people: &'s [Actor], now: Time) -> Stage<'s> {
@@ -124,14 +165,20 @@ impl Sender {
             guard: &self.sources.guard,
             public_url: self.public_url.as_deref(),
             now,
+            wall: self.sources.machine.now(),
         }
     }
 
     async fn found(&self, id: &ItemId) -> Result<Option<Found>, StoreError> {
         let Some(item) = self.sources.store.item(id.clone()).await? else { return Ok(None) };
-        let definition = self.sources.workflows.kept_by(&item);
-        let definition = definition.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Some((item, definition)))
+        match self.sources.workflows.kept_by(&item) {
+            Ok(definition) => Ok(Some((item, definition))),
+            // Another node offers a definition that is newer than this one's start.
+            Err(error) => {
+                self.tally.trouble(&error.to_string());
+                Ok(None)
+            }
+        }
     }
 
     /// Reads entries that are durable, and notes for whom they are news. Says whether there may be more.
@@ -147,8 +194,11 @@ impl Sender {
             let unreadable = |error| StoreError::Unavailable(format!("entry {}: {error}", stored.index));
             let entry = Entry::parse(&stored.bytes).map_err(unreadable)?;
             read_to = stored.index.saturating_add(1);
-            if let Some(item) = entry.item.clone().filter(|_| is_move(&entry)) {
-                moved.insert(item, entry);
+            if let Some(item) = entry.item.clone().filter(|_| entry.to.is_some()) {
+                // A vote does not hide the move before it.
+                if is_move(&entry) || !moved.contains_key(&item) {
+                    moved.insert(item, entry);
+                }
             }
         }
         let people = if moved.is_empty() { Vec::new() } else { (self.people)() };
@@ -160,7 +210,8 @@ impl Sender {
                 continue;
             }
             let cause = Cause::Entry { index: entry.index, at: entry.at };
-            for (place, kind) in stage.places(&definition, &item, entry.actor_id.as_ref(), false) {
+            let occasion = if is_move(&entry) { Looked::Move } else { Looked::Vote };
+            for (place, kind) in stage.places(&definition, &item, entry.actor_id.as_ref(), occasion) {
                 let is_known = work.book.told.get(place.as_str()).is_some_and(|told| entry.index < told.before);
                 if !is_known {
                     let news = News { kind, cause, is_urgent: stage.is_urgent(&item) };
@@ -172,62 +223,80 @@ impl Sender {
         Ok(read_to < size)
     }
 
-    /// Notes what people have to be reminded of.
-    async fn look(&self, work: &mut Work, contacts: &Contacts, now: Time) -> Result<(), StoreError> {
+    /// Notes what people have to be reminded of. Says whether there is more, after a long time of not looking.
+    async fn look(&self, work: &mut Work, contacts: &Contacts, now: Time) -> Result<bool, StoreError> {
         let after = work.looked_until;
+        let until = now.min(after.plus(LOOK_SPAN_MAX));
         let people = (self.people)();
         let stage = self.stage(contacts, &people, now);
         for distance in reminders::distances(self.sources.workflows.all().map(Arc::as_ref)) {
-            let (mut from, until) = (after.plus(distance), now.plus(distance));
-            loop {
-                let due = self.sources.store.due_within(from, until, DUE_MAX).await?;
-                for id in &due {
-                    let Some((item, definition)) = self.found(id).await? else { continue };
-                    from =
-                        pilot_core::decide::due_at(&definition, &item).map_or(until, |deadline| deadline.at).max(from);
-                    if let Some(moment) = reminders::due_within(&definition, &item, after, now) {
-                        for (place, kind) in stage.places(&definition, &item, None, true) {
-                            let is_known = work.book.told.get(place.as_str()).is_some_and(|told| moment <= told.at);
-                            if !is_known {
-                                let is_urgent = stage.is_urgent(&item);
-                                work.desk(place).put(id.clone(), News { kind, cause: Cause::Clock(moment), is_urgent });
-                            }
-                        }
+            let due = self.sources.store.due_within(after.plus(distance), until.plus(distance), DUE_MAX).await?;
+            for id in &due {
+                let Some((item, definition)) = self.found(id).await? else { continue };
+                let Some(moment) = reminders::due_within(&definition, &item, after, until) else { continue };
+                for (place, kind) in stage.places(&definition, &item, None, Looked::Reminder) {
+                    let is_known = work.book.told.get(place.as_str()).is_some_and(|told| moment <= told.looked);
+                    if !is_known {
+                        let is_urgent = stage.is_urgent(&item);
+                        work.desk(place).put(id.clone(), News { kind, cause: Cause::Clock(moment), is_urgent });
                     }
-                }
-                if due.len() < DUE_MAX || from >= until {
-                    break;
                 }
             }
         }
-        work.looked_until = now;
-        Ok(())
+        work.looked_until = until;
+        Ok(until < now)
     }
 
-    /// Sends what is due, a few at a time.
-    async fn send(&self, work: &mut Work, contacts: &Contacts, now: Time) -> Result<(), StoreError> {
+    /// Once a day everyone is told everything that waits for them.
+    fn note_summaries(&self, work: &mut Work, contacts: &Contacts) {
+        let wall = self.sources.machine.now();
+        let due = self.notice.summary_at.and_then(|at| at.latest(&self.notice.time_zone, wall));
+        let Some(due) = due.filter(|due| *due > work.summary_noted.max(work.book.summarised_at)) else { return };
+        work.summary_noted = due;
+        let of_people = contacts.iter().filter(|(_, contact)| contact.mail.is_some());
+        let places: Vec<Place> = match self.notice.kind {
+            NoticeKind::Mail => of_people.map(|(actor, _)| Place::Person(actor.clone())).collect(),
+            NoticeKind::Slack | NoticeKind::Teams => vec![Place::Chat],
+        };
+        for place in places {
+            if work.book.told.get(place.as_str()).is_none_or(|told| told.summary < due) {
+                work.desk(place).put_summary(due);
+            }
+        }
+    }
+
+    /// Sends what is due, a few at a time, those who have waited longest first. Says whether more is due.
+    async fn send(&self, work: &mut Work, contacts: &Contacts, now: Time) -> Result<bool, StoreError> {
         work.desks.values_mut().for_each(|desk| desk.forget_old(now));
         let stage = self.stage(contacts, &[], now);
         let is_due = |(place, desk): (&Place, &Desk)| {
-            desk.due(stage.quiet_until(place)).filter(|due| *due <= now).map(|_| place.clone())
+            let due = desk.due(stage.quiet_until(place)).filter(|due| *due <= now)?;
+            Some((due, desk.last_told(), place.clone()))
         };
-        let due: Vec<Place> = work.desks.iter().filter_map(is_due).take(AT_ONCE_MAX).collect();
+        let mut due: Vec<_> = work.desks.iter().filter_map(is_due).collect();
+        due.sort_unstable();
+        let are_more_due = due.len() > AT_ONCE_MAX;
         if due.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let people = (self.people)();
         let stage = self.stage(contacts, &people, now);
-        let mut sending = JoinSet::new();
-        for place in due {
-            let Some(message) = self.compose(work.desk(place.clone()), &stage, &place).await? else {
-                work.desk(place).clear(None);
-                continue;
+        let (mut sending, mut shelf) = (JoinSet::new(), Shelf::new());
+        for (_, _, place) in due.into_iter().take(AT_ONCE_MAX) {
+            let desk = work.desk(place.clone());
+            let edition = desk.edition();
+            let message = if desk.has_news() {
+                self.compose(desk, &stage, &place).await?
+            } else {
+                self.summarise(&stage, &place, &mut shelf).await?
             };
-            let edition = work.desk(place.clone()).edition();
-            self.spawn(&mut sending, &stage, place, message, edition);
+            match message {
+                Some(message) => self.spawn(&mut sending, &stage, place, message, edition),
+                None => work.settled(&place, None, now),
+            }
         }
         self.settle(work, sending).await;
-        Ok(())
+        Ok(are_more_due)
     }
 
     async fn compose(&self, desk: &Desk, stage: &Stage<'_>, place: &Place) -> Result<Option<Message>, StoreError> {
@@ -262,8 +331,8 @@ impl Sender {
             Place::Person(actor) => stage.contacts.of(actor).and_then(|contact| contact.mail.clone()),
         };
         let way = Arc::clone(&self.way);
-        let name = plain(place.as_str());
-        let id = format!("{}.{}.{name}.{edition}", self.tag, self.notice.name);
+        let id = format!("{} {} {} {edition}", self.tag, self.notice.name, place.as_str());
+        let id = Digest::of(id.as_bytes()).to_hex();
         sending.spawn(async move {
             let sent = match (&place, &to) {
                 (Place::Person(_), None) => Err(Undelivered::Refused("has no address any more".to_owned())),
@@ -276,82 +345,79 @@ impl Sender {
     async fn settle(&self, work: &mut Work, mut sending: JoinSet<(Place, Result<(), Undelivered>)>) {
         while let Some(joined) = sending.join_next().await {
             let Ok((place, sent)) = joined else { continue };
-            let (at, before) = (self.sources.clock.now(), work.read_to);
-            let is_settled = match &sent {
+            let at = self.sources.clock.now();
+            match &sent {
                 Ok(()) => {
                     self.tally.delivered();
-                    true
+                    work.settled(&place, Some(at), at);
                 }
                 Err(Undelivered::Refused(said)) => {
                     self.tally.refused(place.as_str(), said);
-                    true
+                    work.settled(&place, Some(at), at);
                 }
                 Err(Undelivered::Failed { said, retry_after }) => {
-                    let desk = work.desk(place.clone());
+                    let desk = work.desk(place);
                     let attempts = desk.failed(at);
                     desk.rest(at, rest_after(attempts, *retry_after, (self.sources.dice)()));
                     self.tally.failed(said);
-                    false
                 }
-            };
-            if is_settled {
-                work.desk(place.clone()).clear(Some(at));
-                work.book.told.insert(place.as_str().to_owned(), Told { before, at });
             }
         }
     }
 
-    /// Once a day: everything that waits. A summary that fails is not repeated; tomorrow there is another.
-    async fn summarise(&self, work: &mut Work, contacts: &Contacts, now: Time) -> Result<(), StoreError> {
-        let at = self.notice.summary_at.and_then(|at| at.latest(&self.notice.time_zone, now));
-        let Some(at) = at.filter(|at| *at > work.book.summarised_at) else { return Ok(()) };
-        let people = (self.people)();
-        let stage = self.stage(contacts, &people, now);
-        let mut lines: BTreeMap<Place, BTreeMap<ItemId, (Option<Time>, Line)>> = BTreeMap::new();
-        let roles = &self.notice.waits_for;
-        for role in Role::ALL.into_iter().filter(|role| roles.is_empty() || roles.contains(role)) {
-            for id in self.waiting_for(role).await? {
-                let Some((item, definition)) = self.found(&id).await? else { continue };
-                for (place, _) in stage.places(&definition, &item, None, true) {
-                    if let Some(line) = stage.line(&definition, &item, &place, Kind::Waits) {
-                        let due = due_key(&definition, &item);
-                        lines.entry(place).or_default().insert(id.clone(), (due, line));
-                    }
-                }
+    /// Everything that waits for the place now. What waits for a role is read once for all places of a round.
+    async fn summarise(
+        &self,
+        stage: &Stage<'_>,
+        place: &Place,
+        shelf: &mut Shelf,
+    ) -> Result<Option<Message>, StoreError> {
+        let own = |actor: &ActorId| stage.people.iter().filter(|person| person.actor_id == *actor).cloned().collect();
+        let asked: Vec<Actor> = match place {
+            Place::Chat => stage.people.to_vec(),
+            Place::Person(actor) => own(actor),
+        };
+        let of_place = Stage { people: &asked, ..*stage };
+        let wanted = &self.notice.waits_for;
+        let is_wanted = |role: &Role| {
+            (wanted.is_empty() || wanted.contains(role)) && asked.iter().any(|person| person.role == *role)
+        };
+        let mut waiting: BTreeMap<ItemId, Found> = BTreeMap::new();
+        for role in Role::ALL.into_iter().filter(is_wanted) {
+            if !shelf.contains_key(&role) {
+                shelf.insert(role, self.waiting_for(role).await?);
             }
+            let of_role = shelf.get(&role).into_iter().flatten();
+            let waits = of_role.filter(|(item, definition)| of_place.waits(definition, item, place));
+            waiting.extend(waits.map(|found| (found.0.id.clone(), found.clone())));
         }
-        let mut places = lines.into_iter();
-        loop {
-            let mut sending = JoinSet::new();
-            for (place, lines) in places.by_ref().take(AT_ONCE_MAX) {
-                if let Some(message) = self.message(Occasion::Summary, lines.into_values().collect()) {
-                    self.spawn(&mut sending, &stage, place, message, at.unix_micros());
-                }
-            }
-            if sending.is_empty() {
-                break;
-            }
-            while let Some(joined) = sending.join_next().await {
-                match joined {
-                    Ok((_, Ok(()))) => self.tally.delivered(),
-                    Ok((place, Err(Undelivered::Refused(said)))) => self.tally.refused(place.as_str(), &said),
-                    Ok((_, Err(Undelivered::Failed { said, .. }))) => self.tally.failed(&said),
-                    Err(_) => {}
-                }
-            }
-        }
-        work.book.summarised_at = at;
-        Ok(())
+        let key = |(item, definition): &Found| (!stage.is_urgent(item), due_key(definition, item).unwrap_or(LAST));
+        let mut waiting: Vec<Found> = waiting.into_values().collect();
+        waiting.sort_by_key(key);
+        let more = waiting.len().saturating_sub(LINES_MAX);
+        let line = |(item, definition): &Found| {
+            Some((due_key(definition, item), stage.line(definition, item, place, Kind::Waits)?))
+        };
+        let lines = waiting.iter().take(LINES_MAX).filter_map(line).collect();
+        Ok(self.message(Occasion::Summary, lines).map(|message| Message { more, ..message }))
     }
 
-    async fn waiting_for(&self, role: Role) -> Result<Vec<ItemId>, StoreError> {
-        let (mut ids, mut filter) = (Vec::new(), Filter { waits_for: Some(role), ..Filter::default() });
+    async fn waiting_for(&self, role: Role) -> Result<Vec<Found>, StoreError> {
+        let workflow = match self.notice.workflows.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
+        let mut filter = Filter { waits_for: Some(role), workflow, ..Filter::default() };
+        let mut found = Vec::new();
         loop {
             let page = self.sources.store.items_page(filter.clone(), PAGE_ITEMS_MAX).await?;
-            ids.extend(page.items.into_iter().map(|listed| listed.item.id));
+            for listed in page.items {
+                let definition = self.sources.workflows.kept_by(&listed.item).ok();
+                found.extend(definition.map(|definition| (Arc::new(listed.item), definition)));
+            }
             filter.before = page.next;
-            if page.next.is_none() || ids.len() >= SUMMARY_ITEMS_MAX {
-                return Ok(ids);
+            if page.next.is_none() || found.len() >= SUMMARY_ITEMS_MAX {
+                return Ok(found);
             }
         }
     }
@@ -385,6 +451,16 @@ impl Work {
         self.desks.entry(place).or_insert_with(|| Desk::told_at(told_at))
     }
 
+    /// The place knows everything that was read and looked at so far.
+    fn settled(&mut self, place: &Place, told_at: Option<Time>, at: Time) {
+        let (before, looked) = (self.read_to, self.looked_until);
+        let known = self.book.told.get(place.as_str()).map_or(self.book.summarised_at, |told| told.summary);
+        let desk = self.desk(place.clone());
+        let summary = if desk.has_news() { known } else { desk.summary().unwrap_or(known) };
+        desk.clear(told_at);
+        self.book.told.insert(place.as_str().to_owned(), Told { before, looked, summary, at });
+    }
+
     /// Brings the book up to date with what is still to be told.
     fn close(&mut self, now: Time) {
         self.desks.retain(|_, desk| !desk.is_empty() || desk.last_told().is_some_and(|at| is_recent(at, now)));
@@ -393,14 +469,13 @@ impl Work {
         self.book.next = earliest.iter().filter_map(|(entry, _)| *entry).fold(self.read_to, u64::min);
         self.book.looked_until =
             earliest.iter().filter_map(|(_, moment)| moment.map(before)).fold(self.looked_until, Time::min);
-        let (next, looked_until) = (self.book.next, self.book.looked_until);
-        self.book.told.retain(|_, told| told.before > next || told.at > looked_until || is_recent(told.at, now));
+        if self.desks.values().all(|desk| desk.summary().is_none()) {
+            self.book.summarised_at = self.book.summarised_at.max(self.summary_noted);
+        }
+        let Book { next, looked_until, summarised_at, .. } = self.book;
+        let knows_more = |told: &Told| told.before > next || told.looked > looked_until || told.summary > summarised_at;
+        self.book.told.retain(|_, told| knows_more(told) || is_recent(told.at, now));
     }
-}
-
-/// With letters, digits and hyphens only.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-")
 }
 
 fn is_recent(at: Time, now: Time) -> bool {

@@ -4,6 +4,7 @@ use pilot_core::actor::{Actor, ActorId};
 use pilot_core::decide::{Waiting, due_at, waiting};
 use pilot_core::item::Item;
 use pilot_core::leak::LeakGuard;
+use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 use pilot_setup::config::{Detail, Notice, NoticeKind, Zone};
@@ -26,6 +27,18 @@ pub(crate) struct Stage<'s> {
     /// Under which the console is found.
     pub(crate) public_url: Option<&'s str>,
     pub(crate) now: Time,
+    /// What clocks on walls say, for the hours of people: the ledger's time may be ahead of them.
+    pub(crate) wall: Time,
+}
+
+/// What makes it time to look for whom an item waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// It has moved.
+    Move,
+    /// It stays where it is, but someone has done their part.
+    Vote,
+    Reminder,
 }
 
 /// To whom a message goes.
@@ -60,7 +73,9 @@ impl Stage<'_> {
 
     /// What the item waits for, of the roles that this notice is for, with everyone who can do it.
     fn tasks(&self, definition: &Definition, item: &Item) -> Vec<Waiting> {
-        let mut tasks = waiting(definition, item, self.people, usize::MAX, self.now);
+        // What is cleared for a window to come waits for those who will carry it out in it.
+        let opens = item.window.as_ref().map_or(Time::EPOCH, |window| window.not_before);
+        let mut tasks = waiting(definition, item, self.people, usize::MAX, self.now.max(opens));
         let roles = &self.notice.waits_for;
         tasks.retain(|task| (roles.is_empty() || roles.contains(&task.role)) && !task.who.actors.is_empty());
         tasks
@@ -74,13 +89,22 @@ impl Stage<'_> {
         self.contact(actor).is_some_and(|contact| contact.backup)
     }
 
-    /// Who is told, and why. `by` caused it, and need not be told. With `is_reminder` the backups are told as well.
+    /// Whether the item waits for this place.
+    pub(crate) fn waits(&self, definition: &Definition, item: &Item, place: &Place) -> bool {
+        self.is_about(definition)
+            && self.tasks(definition, item).iter().any(|task| match place {
+                Place::Chat => true,
+                Place::Person(actor) => task.who.actors.contains(actor),
+            })
+    }
+
+    /// Who is told, and why. `by` caused it, and need not be told.
     pub(crate) fn places(
         &self,
         definition: &Definition,
         item: &Item,
         by: Option<&ActorId>,
-        is_reminder: bool,
+        occasion: Occasion,
     ) -> Vec<(Place, Kind)> {
         if !self.is_about(definition) {
             return Vec::new();
@@ -90,21 +114,25 @@ impl Stage<'_> {
         able.retain(|actor| Some(*actor) != by);
         able.sort_unstable();
         able.dedup();
+        let (is_reminder, is_vote) = (occasion == Occasion::Reminder, occasion == Occasion::Vote);
         let kind = if is_reminder { Kind::Reminder } else { Kind::Waits };
         if self.notice.kind != NoticeKind::Mail {
-            return if able.is_empty() { Vec::new() } else { vec![(Place::Chat, kind)] };
+            return if able.is_empty() || is_vote { Vec::new() } else { vec![(Place::Chat, kind)] };
         }
         let has_mail = |actor: &&&ActorId| self.contact(actor).is_some_and(|contact| contact.mail.is_some());
         let (backups, first): (Vec<&ActorId>, Vec<&ActorId>) =
             able.iter().filter(has_mail).partition(|actor| self.is_backup(actor));
-        let all_at_once = first.is_empty() && !is_reminder;
-        let mut places: Vec<_> = first.into_iter().map(|actor| (Place::Person(actor.clone()), kind)).collect();
+        // Without a time limit there is no half of it.
+        let all_at_once = !is_reminder && (first.is_empty() || (!is_vote && due_at(definition, item).is_none()));
+        let first = first.into_iter().filter(|_| !is_vote);
+        let mut places: Vec<_> = first.map(|actor| (Place::Person(actor.clone()), kind)).collect();
         if is_reminder || all_at_once {
             let kind = if is_reminder { Kind::Escalated } else { kind };
             places.extend(backups.into_iter().map(|actor| (Place::Person(actor.clone()), kind)));
         }
         let creator = &item.created_by.actor_id;
-        if item.is_terminal(definition) && Some(creator) != by && has_mail(&&creator) {
+        let is_for_creators = self.notice.waits_for.is_empty() || self.notice.waits_for.contains(&Role::Initiator);
+        if is_for_creators && item.is_terminal(definition) && Some(creator) != by && has_mail(&&creator) {
             places.push((Place::Person(creator.clone()), Kind::Ended));
         }
         places
@@ -140,11 +168,19 @@ impl Stage<'_> {
             } else {
                 tasks.into_iter().map(|task| self.task(task, calls_backups)).collect()
             },
-            until: deadline.filter(|_| why != Why::Ended).map(|at| zone.written(at)),
+            until: deadline.filter(|_| why != Why::Ended).map(|at| self.until(item, at, zone)),
             link: self.public_url.map(link),
             is_urgent: self.is_urgent(item),
             why,
         })
+    }
+
+    fn until(&self, item: &Item, deadline: Time, zone: &Zone) -> String {
+        let opens = item.window.as_ref().map(|window| window.not_before).filter(|opens| *opens > self.now);
+        match opens {
+            Some(opens) => format!("{}, not before {}", zone.written(deadline), zone.written(opens)),
+            None => zone.written(deadline),
+        }
     }
 
     fn task(&self, task: Waiting, calls_backups: bool) -> Task {
@@ -188,6 +224,6 @@ impl Stage<'_> {
             Place::Chat => None,
             Place::Person(actor) => self.contact(actor).and_then(|contact| contact.quiet_hours),
         };
-        own.or(self.notice.quiet_hours)?.until(self.zone(place), self.now)
+        own.or(self.notice.quiet_hours)?.until(self.zone(place), self.wall)
     }
 }

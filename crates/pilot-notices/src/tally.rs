@@ -55,7 +55,7 @@ impl Tally {
             notice = name,
             place,
             cause = said,
-            "a message of the notice `{name}` was refused for good. Check the entry of `{place}` in the contacts"
+            "a message of the notice `{name}` was refused for good, and is not sent again; `*` is the chat"
         );
     }
 

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::address_book::AddressBook;
 use crate::message::{Line, Message, Occasion, Person, Task, Why};
-use crate::sender::{People, ROUND, Sender, plain};
+use crate::sender::{People, ROUND, Sender};
 use crate::tally::{self, Tally};
 use crate::ways::{Opened, Road, Undelivered, Way as _};
 
@@ -105,7 +105,7 @@ pub async fn run(
             people: Arc::clone(&people),
             contacts: Arc::clone(&notices.contacts),
             public_url: notices.public_url.clone(),
-            tag: plain(&log_name),
+            tag: log_name.clone(),
             tally: Arc::clone(tally),
             work: None,
         };

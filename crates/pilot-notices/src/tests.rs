@@ -286,7 +286,58 @@ async fn quiet_hours_hold_messages_back_unless_the_risk_is_high_or_it_is_an_emer
     let fire = team.draft("emergency-operation", "on fire", "low").await;
     team.act(&fire, ANA, "submit", None).await;
     work(&mut sender).await;
+    assert_eq!(inboxes.told(), [], "urgent messages are a minute apart");
+    team.pass(MINUTE);
+    work(&mut sender).await;
     assert_eq!(inboxes.told(), [told("chat", &["on fire: waits"])]);
+}
+
+#[tokio::test]
+async fn a_reminder_is_not_lost_if_another_message_comes_between() {
+    let (team, inboxes) = (Team::new().await, Arc::new(Inboxes::default()));
+    let mut sender = team.sender("slack", "", &inboxes);
+    work(&mut sender).await;
+    team.submitted("first", "low").await;
+    work(&mut sender).await;
+    inboxes.take();
+    team.pass(36 * HOUR - 10 * Duration::from_secs(1));
+    work(&mut sender).await;
+    // The reminder is due ten seconds from now, and looked for within a minute.
+    team.pass(20 * Duration::from_secs(1));
+    team.submitted("second", "high").await;
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), [told("chat", &["second: waits"])]);
+    team.pass(6 * MINUTE);
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), [told("chat", &["first: reminder 35 hours"])]);
+}
+
+#[tokio::test]
+async fn what_is_cleared_for_a_window_to_come_is_told_at_once() {
+    let (team, inboxes) = (Team::new().await, Arc::new(Inboxes::default()));
+    let id = team.submitted("Rotate the keys", "low").await;
+    team.act(&id, BEN, "approve", None).await;
+    let mut sender = team.sender("slack", "waits_for = ['executor']", &inboxes);
+    work(&mut sender).await;
+    let at = |span: Duration| team.clock.now().plus(span).to_string();
+    team.act(&id, SOL, "clear", Some(json!({ "not_before": at(2 * HOUR), "not_after": at(3 * HOUR) }))).await;
+    work(&mut sender).await;
+    let (_, message) = inboxes.take().remove(0);
+    let until = message.lines[0].until.as_deref();
+    assert_eq!(until, Some("15 Jan 2027, 11:00 UTC, not before 15 Jan 2027, 10:00 UTC"));
+}
+
+#[tokio::test]
+async fn a_vote_tells_the_backups_if_nobody_else_is_left() {
+    let (team, inboxes) = (Team::new().await, Arc::new(Inboxes::default()));
+    let mut sender = team.sender("mail", "", &inboxes);
+    work(&mut sender).await;
+    let id = team.submitted("Rotate the keys", "high").await;
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), [told("ben@example.com", &["Rotate the keys: waits"])]);
+    team.act(&id, BEN, "approve", None).await;
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), [told("cat@example.com", &["Rotate the keys: waits"])]);
 }
 
 #[tokio::test]
@@ -330,7 +381,7 @@ async fn a_backup_is_told_at_once_if_nobody_else_can_act() {
     team.act(&id, BEN, "approve", None).await;
     team.act(&id, SOL, "hold", None).await;
     work(&mut sender).await;
-    assert_eq!(inboxes.told(), [], "only the one who holds it can release it");
+    assert_eq!(inboxes.told(), [], "the one who holds it knows, and nobody else can release it");
     team.act(&id, SOL, "release", None).await;
     work(&mut sender).await;
     assert_eq!(inboxes.told(), [told("cat@example.com", &["Rotate the keys: waits"])], "ben has voted");
@@ -378,7 +429,9 @@ async fn what_fails_is_tried_again_later_and_what_is_refused_holds_up_nobody() {
     assert_eq!(inboxes.told(), [told("chat", &["first: waits"])]);
     inboxes.will(Undelivered::Refused("no such channel".to_owned()));
     team.submitted("second", "high").await;
+    team.pass(MINUTE);
     work(&mut sender).await;
+    team.pass(MINUTE);
     team.submitted("third", "high").await;
     work(&mut sender).await;
     assert_eq!(inboxes.told(), [told("chat", &["third: waits"])]);

@@ -97,7 +97,9 @@ impl Opened {
         };
         let mailer = Mailer::open(&server).map_err(|error| refused(error.to_string()))?;
         let from = server.from.trim_end_matches('>').rsplit_once('@');
-        let domain = from.map_or_else(|| "pilot.invalid".to_owned(), |(_, domain)| domain.to_owned());
+        let is_plain = |domain: &str| domain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+        let domain = from.map(|(_, domain)| domain).filter(|domain| domain.len() <= 100 && is_plain(domain));
+        let domain = domain.unwrap_or("pilot.invalid").to_owned();
         Ok(Opened {
             way: Arc::new(Road::Mail(mailer, domain)),
             shown: format!("{host}:{port}"),
@@ -124,6 +126,10 @@ impl Way for Road {
                 let (headers, body) = ([(CONTENT_TYPE, JSON)], Bytes::from(body.to_string()));
                 match outgoing.deliver(target, reach, &headers, body, NOTICE_DEADLINE).await {
                     Ok(Receipt { status, .. }) if (200..300).contains(&status) => Ok(()),
+                    // About the message itself, which would be the same at the next attempt.
+                    Ok(Receipt { status: status @ (400 | 413 | 422), .. }) => {
+                        Err(Undelivered::Refused(format!("answered {status}")))
+                    }
                     Ok(Receipt { status, retry_after }) => {
                         Err(Undelivered::Failed { said: format!("answered {status}"), retry_after })
                     }

@@ -72,7 +72,7 @@ impl TimeOfDay {
         if today > now { Some(today) } else { self.on(&here, 1) }
     }
 
-    /// On a day that skips this time of day, when clocks are put forward, it is the moment at which they are.
+    /// On a day that skips this time of day, when clocks are put forward, it is as much later.
     fn on(self, here: &Zoned, days: i64) -> Option<Time> {
         let date = here.date().checked_add(days.days()).ok()?;
         let moment = date.to_datetime(self.0).to_zoned(here.time_zone().clone()).ok()?;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_a_day_skips_is_the_moment_at_which_it_is_skipped() {
+    fn a_time_that_a_day_skips_is_as_much_later() {
         // Clocks in Berlin go from 02:00 to 03:00 that night.
         let end = until("22:00-02:30", "Europe/Berlin", "2026-03-28T23:00:00.000000Z");
         assert_eq!(end.as_deref(), Some("2026-03-29T01:30:00.000000Z"));
