@@ -218,6 +218,7 @@ fn explained_in(section: &str) -> Option<&'static str> {
         "socket" => "[proxies](../operate/proxies.md#over-a-unix-socket)",
         "store" => "[the ledger on disk](../operate/ledger.md)",
         "tls" => "[TLS](../operate/production.md#tls) and [behind a mesh](../operate/production.md#behind-a-mesh)",
+        "notices" => "[chat and mail](../operate/notices.md)",
         "webhooks" => "[webhooks](../operate/webhooks.md)",
         "workflows" => "[your own workflows](../operate/install.md#your-own-workflows)",
         _ => return None,
