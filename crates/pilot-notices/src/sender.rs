@@ -1,6 +1,6 @@
 //! Tells the people of one notice. Time, chance and the network are given to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub(crate) struct Work {
 type Found = (Arc<Item>, Arc<Definition>);
 
 /// What waits for each role, as read for the summaries of one round.
-type Shelf = BTreeMap<Role, Vec<Found>>;
+type FoundBefore = BTreeMap<Role, Vec<Found>>;
 
 impl Sender {
     fn fact(&self) -> String {
@@ -281,14 +281,14 @@ impl Sender {
         }
         let people = (self.people)();
         let stage = self.stage(contacts, &people, now);
-        let (mut sending, mut shelf) = (JoinSet::new(), Shelf::new());
+        let (mut sending, mut found_before) = (JoinSet::new(), FoundBefore::new());
         for (_, _, place) in due.into_iter().take(AT_ONCE_MAX) {
             let desk = work.desk(place.clone());
             let edition = desk.edition();
             let message = if desk.has_news() {
                 self.compose(desk, &stage, &place).await?
             } else {
-                self.summarise(&stage, &place, &mut shelf).await?
+                self.summarise(&stage, &place, &mut found_before).await?
             };
             match message {
                 Some(message) => self.spawn(&mut sending, &stage, place, message, edition),
@@ -370,7 +370,7 @@ impl Sender {
         &self,
         stage: &Stage<'_>,
         place: &Place,
-        shelf: &mut Shelf,
+        found_before: &mut FoundBefore,
     ) -> Result<Option<Message>, StoreError> {
         let own = |actor: &ActorId| stage.people.iter().filter(|person| person.actor_id == *actor).cloned().collect();
         let asked: Vec<Actor> = match place {
@@ -384,11 +384,11 @@ impl Sender {
         };
         let mut waiting: BTreeMap<ItemId, Found> = BTreeMap::new();
         for role in Role::ALL.into_iter().filter(is_wanted) {
-            if !shelf.contains_key(&role) {
-                shelf.insert(role, self.waiting_for(role).await?);
-            }
-            let of_role = shelf.get(&role).into_iter().flatten();
-            let waits = of_role.filter(|(item, definition)| of_place.waits(definition, item, place));
+            let of_role = match found_before.entry(role) {
+                btree_map::Entry::Occupied(known) => known.into_mut(),
+                btree_map::Entry::Vacant(unknown) => unknown.insert(self.waiting_for(role).await?),
+            };
+            let waits = of_role.iter().filter(|(item, definition)| of_place.waits(definition, item, place));
             waiting.extend(waits.map(|found| (found.0.id.clone(), found.clone())));
         }
         let key = |(item, definition): &Found| (!stage.is_urgent(item), due_key(definition, item).unwrap_or(LAST));

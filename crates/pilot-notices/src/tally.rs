@@ -80,6 +80,8 @@ impl Tally {
     }
 }
 
+type Figure = fn(&State, Time) -> u64;
+
 pub(crate) fn metrics(tallies: &[&Tally], now: Time, text: &mut Exposition) {
     if tallies.is_empty() {
         return;
@@ -92,7 +94,7 @@ pub(crate) fn metrics(tallies: &[&Tally], now: Time, text: &mut Exposition) {
             text.sample(name, &[("notice", &tally.name), ("outcome", &outcome)], count.load(Ordering::Relaxed));
         }
     }
-    let gauges: [(&str, &str, fn(&State, Time) -> u64); 2] = [
+    let gauges: [(&str, &str, Figure); 2] = [
         ("pilot_notice_waiting_items", "Items that people are still to be told about.", |state, _| {
             state.waiting as u64
         }),

@@ -210,8 +210,8 @@ impl Notices {
             link: None,
             is_urgent: false,
         };
-        let link = self.public_url.as_ref().map(|url| format!("{url}/console/"));
-        Message { occasion: Occasion::News, lines: vec![line], more: 0, link }
+        let console = self.public_url.as_ref().map(|url| format!("{url}/console/"));
+        Message { occasion: Occasion::News, lines: vec![line], more: 0, link: console }
     }
 }
 
