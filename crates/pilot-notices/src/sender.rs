@@ -281,7 +281,8 @@ impl Sender {
         }
         let people = (self.people)();
         let stage = self.stage(contacts, &people, now);
-        let (mut sending, mut found_before) = (JoinSet::new(), FoundBefore::new());
+        // Everything is composed before anything is sent: what has left must be noted, whatever the store says.
+        let (mut composed, mut found_before) = (Vec::new(), FoundBefore::new());
         for (_, _, place) in due.into_iter().take(AT_ONCE_MAX) {
             let desk = work.desk(place.clone());
             let edition = desk.edition();
@@ -290,9 +291,13 @@ impl Sender {
             } else {
                 self.summarise(&stage, &place, &mut found_before).await?
             };
+            composed.push((place, message, edition));
+        }
+        let mut sending = JoinSet::new();
+        for (place, message, edition) in composed {
             match message {
                 Some(message) => self.spawn(&mut sending, &stage, place, message, edition),
-                None => work.settled(&place, None, now),
+                None => work.settled(&place, None),
             }
         }
         self.settle(work, sending).await;
@@ -349,11 +354,11 @@ impl Sender {
             match &sent {
                 Ok(()) => {
                     self.tally.delivered();
-                    work.settled(&place, Some(at), at);
+                    work.settled(&place, Some(at));
                 }
                 Err(Undelivered::Refused(said)) => {
                     self.tally.refused(place.as_str(), said);
-                    work.settled(&place, Some(at), at);
+                    work.settled(&place, Some(at));
                 }
                 Err(Undelivered::Failed { said, retry_after }) => {
                     let desk = work.desk(place);
@@ -425,7 +430,9 @@ impl Sender {
     /// Whether the book is still this sender's.
     async fn save(&self, work: &mut Work, now: Time) -> Result<bool, StoreError> {
         work.close(now);
-        if work.book == work.saved || now.since(work.saved_at) < ROUND {
+        // What was said must not be said again, so that is saved at once.
+        let is_due = work.book.told != work.saved.told || now.since(work.saved_at) >= ROUND;
+        if work.book == work.saved || !is_due {
             return Ok(true);
         }
         let is_ours = fenced::save(&*self.sources.store, self.fact(), work.book.clone()).await?;
@@ -451,14 +458,16 @@ impl Work {
         self.desks.entry(place).or_insert_with(|| Desk::told_at(told_at))
     }
 
-    /// The place knows everything that was read and looked at so far.
-    fn settled(&mut self, place: &Place, told_at: Option<Time>, at: Time) {
+    /// The place knows everything that was read and looked at so far. `told_at` is none if there was nothing to say.
+    fn settled(&mut self, place: &Place, told_at: Option<Time>) {
         let (before, looked) = (self.read_to, self.looked_until);
-        let known = self.book.told.get(place.as_str()).map_or(self.book.summarised_at, |told| told.summary);
+        let known = self.book.told.get(place.as_str()).copied();
+        let (summary, at) = known.map_or((self.book.summarised_at, Time::EPOCH), |told| (told.summary, told.at));
         let desk = self.desk(place.clone());
-        let summary = if desk.has_news() { known } else { desk.summary().unwrap_or(known) };
+        let summary = desk.summary().filter(|_| !desk.has_news()).unwrap_or(summary);
         desk.clear(told_at);
-        self.book.told.insert(place.as_str().to_owned(), Told { before, looked, summary, at });
+        let told = Told { before, looked, summary, at: told_at.unwrap_or(at) };
+        self.book.told.insert(place.as_str().to_owned(), told);
     }
 
     /// Brings the book up to date with what is still to be told.

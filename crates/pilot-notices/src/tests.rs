@@ -328,6 +328,23 @@ async fn what_is_cleared_for_a_window_to_come_is_told_at_once() {
 }
 
 #[tokio::test]
+async fn what_was_settled_without_a_message_delays_no_later_one() {
+    let (team, inboxes) = (Team::new().await, Arc::new(Inboxes::default()));
+    let mut sender = team.sender("slack", "quiet_hours = '07:00-09:00'", &inboxes);
+    work(&mut sender).await;
+    let id = team.submitted("first", "low").await;
+    work(&mut sender).await;
+    team.act(&id, ANA, "withdraw", None).await;
+    team.pass(HOUR);
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), []);
+    team.pass(MINUTE);
+    team.submitted("second", "low").await;
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), [told("chat", &["second: waits"])]);
+}
+
+#[tokio::test]
 async fn a_vote_tells_the_backups_if_nobody_else_is_left() {
     let (team, inboxes) = (Team::new().await, Arc::new(Inboxes::default()));
     let mut sender = team.sender("mail", "", &inboxes);
