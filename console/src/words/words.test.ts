@@ -11,7 +11,7 @@ const others: Record<string, Words> = { German: german }
 const later: Record<string, typeof englishVerifier> = { German: germanVerifier }
 
 /** The same in both languages: names, symbols, codes and words that German has too. */
-const ALIKE = new Set([
+const ALIKE = new Set(['Webhooks', 
   'Pilot', '–', 'd', 'h', 'min', 's', '< 1 s', 'live', 'Live', 'API', 'UTC', 'SHA-256', 'Name', 'Bytes', 'Text', 'Version', 'JSON',
 ])
 /** Keys of the keyboard are what is printed on them. */
