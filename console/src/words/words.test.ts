@@ -11,8 +11,8 @@ const others: Record<string, Words> = { German: german }
 const later: Record<string, typeof englishVerifier> = { German: germanVerifier }
 
 /** The same in both languages: names, symbols, codes and words that German has too. */
-const ALIKE = new Set(['Webhooks', 
-  'Pilot', '–', 'd', 'h', 'min', 's', '< 1 s', 'live', 'Live', 'API', 'UTC', 'SHA-256', 'Name', 'Bytes', 'Text', 'Version', 'JSON',
+const ALIKE = new Set([
+  'Pilot', 'Webhooks', '–', 'd', 'h', 'min', 's', '< 1 s', 'live', 'Live', 'API', 'UTC', 'SHA-256', 'Name', 'Bytes', 'Text', 'Version', 'JSON',
 ])
 /** Keys of the keyboard are what is printed on them. */
 const isKey = (path: string) => /^text\.help\.keys\.\d+\.0$/.test(path)
