@@ -162,7 +162,7 @@ impl Stage<'_> {
             workflow: definition.rules().title.clone(),
             state: item.state.to_string(),
             risk: item.payload.risk().map(|risk| self.guard.redact(&risk).into_owned()),
-            created_by: item.created_by.actor_id.to_string(),
+            created_by: creator(&item.created_by),
             tasks: if matches!(why, Why::Ended) {
                 Vec::new()
             } else {
@@ -225,5 +225,26 @@ impl Stage<'_> {
             Place::Person(actor) => self.contact(actor).and_then(|contact| contact.quiet_hours),
         };
         own.or(self.notice.quiet_hours)?.until(self.zone(place), self.wall)
+    }
+}
+
+/// A machine is named with the person who answers for it.
+fn creator(actor: &Actor) -> String {
+    match &actor.operated_by {
+        Some(operator) => format!("{}, machine of {operator}", actor.actor_id),
+        None => actor.actor_id.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_named_with_the_person_who_answers_for_it() {
+        let ana = Actor::new("ana".parse().unwrap(), Role::Initiator);
+        let bot =
+            Actor { operated_by: Some("ana".parse().unwrap()), ..Actor::new("bot".parse().unwrap(), Role::Initiator) };
+        assert_eq!((creator(&ana).as_str(), creator(&bot).as_str()), ("ana", "bot, machine of ana"));
     }
 }
