@@ -8,7 +8,7 @@ use pilot_core::item::Item;
 use pilot_core::time::Time;
 use pilot_core::workflow::{Definition, Due, Mark};
 
-/// Whoever has less time than this looks at what they do, not at their mail.
+/// People with less time than this are already at it, or a reminder comes too late for them.
 const LIMIT_MIN: Duration = Duration::from_mins(10);
 const BEFORE_WINDOW_ENDS: Duration = Duration::from_hours(1);
 
