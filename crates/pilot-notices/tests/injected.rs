@@ -6,7 +6,8 @@ use pilot_notices::mail::{MailError, MailServer, MailTls, Mailer};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::server::{Server, a_letter};
+use crate::letter::a_letter;
+use crate::server::Server;
 
 /// Passes everything on, and adds these lines to the answer that TLS may begin.
 async fn between(listener: TcpListener, server: u16, added: &str) {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod injected;
 #[cfg(test)]
+mod letter;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod slow;

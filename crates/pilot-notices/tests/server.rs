@@ -1,10 +1,10 @@
-//! Somebody else's mail server, and certificates for it.
+//! Somebody else's mail server, and certificates for it. The tests of the program have it too.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use pilot_notices::mail::{Letter, MailServer, MailTls};
+use pilot_notices::mail::{MailServer, MailTls};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ impl Server {
         write_certificates(directory.path());
         let mut command = Command::new(python());
         command.args(["-W", "ignore"]);
-        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers/server.py")).arg(mode);
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../pilot-notices/tests/readers/server.py")).arg(mode);
         command.args(["tls.pem", "tls.key"].map(|name| directory.path().join(name)));
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -78,12 +78,4 @@ fn write_certificates(directory: &Path) {
     let key = KeyPair::generate().unwrap();
     write("tls.pem", server.signed_by(&key, &issuer).unwrap().pem());
     write("tls.key", key.serialize_pem());
-}
-
-pub(crate) fn a_letter() -> Letter {
-    Letter {
-        subject: "Waits for you: Schlüssel ⟨U+202E⟩ tauschen".to_owned(),
-        text: "Action needed: approve\n.\n\nFrom here: Schlüssel tauschen\n".to_owned(),
-        html: "<!doctype html>\n<p>Action needed: <b>approve</b></p>\n".to_owned(),
-    }
 }

@@ -6,7 +6,7 @@ use pilot_notices::mail::{MailError, MailServer, MailTls, Mailer};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::server::a_letter;
+use crate::letter::a_letter;
 
 const PATIENCE: Duration = Duration::from_millis(300);
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pilot_notices::mail::{Letter, MailError, MailServer, MailTls, Mailer};
 use serde_json::json;
 
-use crate::server::{Server, a_letter};
+use crate::letter::a_letter;
+use crate::server::Server;
 
 /// Only a test that fails waits so long.
 const LONG: Duration = Duration::from_mins(1);

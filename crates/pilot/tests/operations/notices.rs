@@ -1,73 +1,19 @@
 //! Notices: people are told in a chat and by mail, by a service that may be killed at any time.
 
-use std::io::{BufRead as _, BufReader, Lines};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+#[path = "../../../pilot-notices/tests/server.rs"]
+mod mail_server;
+
 use std::thread;
 
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
-use serde_json::Value;
+use pilot_notices::mail::MailTls;
 
+use self::mail_server::Server as MailServer;
 use crate::operations::webhooks::receiver::{Arrived, Mood, Receiver};
 use crate::support::harness::{Installation, PATIENCE, Port, Server, now};
 use crate::support::team::{payload, person, team};
 
 const SECRET_PATH: &str = "services/T00000000/B00000000/abcdefghijklmnopqrstuvwx";
 const PASSWORD: &str = "correct horse";
-
-/// Somebody else's mail server, with TLS and a login.
-struct MailServer {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    port: u16,
-}
-
-impl MailServer {
-    fn start(installation: &Installation) -> MailServer {
-        certificates(installation);
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut command = Command::new(python());
-        command.args(["-W", "ignore"]).arg(root.join("crates/pilot-notices/tests/readers/server.py")).arg("starttls");
-        command.args(["tls.pem", "tls.key"].map(|name| installation.path(name)));
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines.next().unwrap().unwrap().parse().unwrap();
-        MailServer { child, lines, port }
-    }
-
-    /// The next mail that it accepted.
-    fn accepted(&mut self) -> Value {
-        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
-    }
-}
-
-impl Drop for MailServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn python() -> PathBuf {
-    let built = std::env::current_exe().unwrap();
-    let python = built.ancestors().nth(3).unwrap().join("tools/notices-1/bin/python3");
-    assert!(python.exists(), "{} is missing: run `cargo xtask notices`, which installs it", python.display());
-    python
-}
-
-fn certificates(installation: &Installation) {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let key = KeyPair::generate().unwrap();
-    installation.write("mail-ca.pem", &authority.self_signed(&key).unwrap().pem());
-    let issuer = Issuer::new(authority, key);
-    let mut server = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let key = KeyPair::generate().unwrap();
-    installation.write("tls.pem", &server.signed_by(&key, &issuer).unwrap().pem());
-    installation.write("tls.key", &key.serialize_pem());
-}
 
 fn chat(installation: &Installation, name: &str, kind: &str, receiver: &Receiver) -> String {
     let address = receiver.address;
@@ -80,13 +26,18 @@ fn chat(installation: &Installation, name: &str, kind: &str, receiver: &Receiver
 }
 
 fn mail(installation: &Installation, server: &MailServer) -> String {
-    installation.write("mail.password", PASSWORD);
+    let settings = server.settings(MailTls::StartTls);
+    let (user, password) = settings.login.unwrap();
+    installation.write("mail.password", &password);
     installation
         .write("contacts.toml", "[ben]\nmail = 'ben@example.com'\nslack = 'U024BE7LH'\nteams = 'ben@example.com'\n");
     format!(
-        "[[notices]]\nname = 'mail'\nkind = 'mail'\nserver = '127.0.0.1:{}'\nuser = 'pilot'\n\
-         password_file = 'mail.password'\nfrom = 'Pilot <pilot@example.com>'\nca_file = 'mail-ca.pem'\n",
-        server.port
+        "[[notices]]\nname = 'mail'\nkind = 'mail'\nserver = '{}:{}'\nuser = '{user}'\n\
+         password_file = 'mail.password'\nfrom = '{}'\nca_file = '{}'\n",
+        settings.host,
+        settings.port,
+        settings.from,
+        settings.ca_file.unwrap().display()
     )
 }
 
@@ -131,7 +82,7 @@ fn submit(server: &Server, title: &str) -> String {
 fn a_chat_a_card_and_a_mail_say_what_waits_and_nothing_that_is_secret_gets_out() {
     let (installation, ops) = (team(), Port::reserve());
     let (slack, teams) = (Receiver::start(), Receiver::start());
-    let mut mailbox = MailServer::start(&installation);
+    let mut mailbox = MailServer::start("starttls");
     let notices = [
         chat(&installation, "ops", "slack", &slack),
         chat(&installation, "cards", "teams", &teams),
@@ -191,7 +142,7 @@ fn nobody_is_left_out_by_a_chat_that_fails_and_a_service_that_is_killed() {
 fn a_trial_message_arrives_and_a_faulty_configuration_says_what_to_do() {
     let (installation, ops) = (team(), Port::reserve());
     let slack = Receiver::start();
-    let mut mailbox = MailServer::start(&installation);
+    let mut mailbox = MailServer::start("starttls");
     let notices = [chat(&installation, "ops", "slack", &slack), mail(&installation, &mailbox)];
     configure(&installation, &ops, &notices);
     let said = installation.pilot(&["notice", "test", "ops", "--to", "ben"]).expect(0).stderr;
