@@ -291,6 +291,12 @@ pub const NOTICES_TOGETHER: Duration = Duration::from_mins(5);
 /// How long one message may take to be delivered, and how many items are kept for the next one to the same place.
 pub const NOTICE_DEADLINE: Duration = Duration::from_secs(30);
 pub const NOTICE_ITEMS_MAX: usize = 200;
+/// How many items one message shows: people read no more, and chats refuse longer messages. How many of each role a summary
+/// looks at.
+pub const NOTICE_LINES_MAX: usize = 10;
+pub const NOTICE_SUMMARY_ITEMS_MAX: usize = 2_000;
+/// What could not be told for so long is not news any more.
+pub const NOTICE_AGE_MAX: Duration = Duration::from_hours(5 * 24);
 
 /// How many items that have not ended a machine may have, unless the role map says otherwise: people who are asked too
 /// often stop reading.

@@ -56,7 +56,7 @@ pub async fn replace_unless<T: Fenced, E: Send + 'static>(
     }
 }
 
-/// Writes the fact if there is none. One that is there stays as it is, whoever keeps it.
+/// Writes the fact unless it exists already.
 pub async fn create<T: Fenced>(
     store: &dyn Store,
     name: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pilot_core::item::ItemId;
-use pilot_core::limits::{NOTICE_ITEMS_MAX, NOTICES_TOGETHER, WEBHOOK_FAILING_MAX};
+use pilot_core::limits::{NOTICE_AGE_MAX, NOTICE_ITEMS_MAX, NOTICES_TOGETHER};
 use pilot_core::time::Time;
 
 /// Urgent messages that come faster than this go together.
@@ -135,9 +135,9 @@ impl Desk {
         self.rest_until = Some(now.plus(rest));
     }
 
-    /// News that nobody could be told for five days is none.
+    /// What could not be told for five days is not news any more.
     pub(crate) fn forget_old(&mut self, now: Time) {
-        self.items.retain(|_, news| now.since(news.cause.at()) < WEBHOOK_FAILING_MAX);
+        self.items.retain(|_, news| now.since(news.cause.at()) < NOTICE_AGE_MAX);
     }
 
     /// Changes when there is something new here, and only then.
@@ -241,7 +241,7 @@ mod tests {
         }
         assert_eq!(desk.len(), NOTICE_ITEMS_MAX);
         assert_eq!(desk.items().filter(|(_, news)| news.is_urgent).count(), 1);
-        desk.forget_old(START.plus(WEBHOOK_FAILING_MAX).plus(Duration::from_secs(100)));
+        desk.forget_old(START.plus(NOTICE_AGE_MAX).plus(Duration::from_secs(100)));
         assert_eq!(desk.earliest().0, Some(101));
     }
 }

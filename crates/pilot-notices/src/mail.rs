@@ -5,4 +5,5 @@ mod letter;
 mod sending;
 
 pub use letter::{Letter, letter};
-pub use sending::{MailError, MailServer, MailTls, Mailer};
+pub use pilot_setup::config::MailTls;
+pub use sending::{MailError, MailServer, Mailer};

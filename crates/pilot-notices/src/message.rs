@@ -3,14 +3,11 @@
 use pilot_core::item::ItemId;
 use pilot_core::role::Role;
 
-/// How many items one message shows. People read no more, and chats refuse longer messages.
-pub const LINES_MAX: usize = 10;
-
 /// One message to a chat or to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub occasion: Occasion,
-    /// The most urgent first; at least one and at most [`LINES_MAX`].
+    /// The most urgent first; at least one and at most [`pilot_core::limits::NOTICE_LINES_MAX`].
     pub lines: Vec<Line>,
     /// How many more items there are.
     pub more: usize,

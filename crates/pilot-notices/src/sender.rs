@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::{Actor, ActorId};
+use pilot_core::decide::due_at;
 use pilot_core::digest::Digest;
 use pilot_core::entry::Entry;
 use pilot_core::item::{Item, ItemId};
-use pilot_core::limits::PAGE_ITEMS_MAX;
+use pilot_core::limits::{NOTICE_LINES_MAX, NOTICE_SUMMARY_ITEMS_MAX, NOTICES_TOGETHER, PAGE_ITEMS_MAX};
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
@@ -22,9 +23,9 @@ use tokio::task::JoinSet;
 use crate::address_book::AddressBook;
 use crate::book::{Book, Told};
 use crate::desk::{Cause, Desk, Kind, News};
-use crate::message::{LINES_MAX, Line, Message, Occasion};
+use crate::message::{Line, Message, Occasion};
 use crate::reminders;
-use crate::story::{Occasion as Looked, Place, Stage};
+use crate::story::{Place, Stage, Trigger};
 use crate::tally::Tally;
 use crate::ways::{Undelivered, Way};
 
@@ -38,9 +39,8 @@ const LOOK_SPAN_MAX: Duration = Duration::from_mins(10);
 const PAGES_MAX: usize = 50;
 /// How many messages are on their way at a time.
 const AT_ONCE_MAX: usize = 8;
-/// How many items that are due for a reminder one look finds, and how many of each role a summary looks at.
+/// How many items that are due for a reminder one look finds.
 const DUE_MAX: usize = 10_000;
-const SUMMARY_ITEMS_MAX: usize = 2_000;
 const LAST: Time = Time::from_unix_micros(i64::MAX);
 
 /// Everyone who may act, as the service knows them now.
@@ -210,8 +210,8 @@ impl Sender {
                 continue;
             }
             let cause = Cause::Entry { index: entry.index, at: entry.at };
-            let occasion = if is_move(&entry) { Looked::Move } else { Looked::Vote };
-            for (place, kind) in stage.places(&definition, &item, entry.actor_id.as_ref(), occasion) {
+            let trigger = if is_move(&entry) { Trigger::Move } else { Trigger::Vote };
+            for (place, kind) in stage.places(&definition, &item, entry.actor_id.as_ref(), trigger) {
                 let is_known = work.book.told.get(place.as_str()).is_some_and(|told| entry.index < told.before);
                 if !is_known {
                     let news = News { kind, cause, is_urgent: stage.is_urgent(&item) };
@@ -234,7 +234,7 @@ impl Sender {
             for id in &due {
                 let Some((item, definition)) = self.found(id).await? else { continue };
                 let Some(moment) = reminders::due_within(&definition, &item, after, until) else { continue };
-                for (place, kind) in stage.places(&definition, &item, None, Looked::Reminder) {
+                for (place, kind) in stage.places(&definition, &item, None, Trigger::Reminder) {
                     let is_known = work.book.told.get(place.as_str()).is_some_and(|told| moment <= told.looked);
                     if !is_known {
                         let is_urgent = stage.is_urgent(&item);
@@ -317,8 +317,8 @@ impl Sender {
 
     fn message(&self, occasion: Occasion, mut lines: Vec<(Option<Time>, Line)>) -> Option<Message> {
         lines.sort_by_key(|(due, line)| (!line.is_urgent, due.is_none(), *due, line.item.clone()));
-        let more = lines.len().saturating_sub(LINES_MAX);
-        let lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).take(LINES_MAX).collect();
+        let more = lines.len().saturating_sub(NOTICE_LINES_MAX);
+        let lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).take(NOTICE_LINES_MAX).collect();
         let link = self.public_url.as_ref().map(|url| format!("{url}/console/"));
         (!lines.is_empty()).then_some(Message { occasion, lines, more, link })
     }
@@ -399,11 +399,11 @@ impl Sender {
         let key = |(item, definition): &Found| (!stage.is_urgent(item), due_key(definition, item).unwrap_or(LAST));
         let mut waiting: Vec<Found> = waiting.into_values().collect();
         waiting.sort_by_key(key);
-        let more = waiting.len().saturating_sub(LINES_MAX);
+        let more = waiting.len().saturating_sub(NOTICE_LINES_MAX);
         let line = |(item, definition): &Found| {
             Some((due_key(definition, item), stage.line(definition, item, place, Kind::Waits)?))
         };
-        let lines = waiting.iter().take(LINES_MAX).filter_map(line).collect();
+        let lines = waiting.iter().take(NOTICE_LINES_MAX).filter_map(line).collect();
         Ok(self.message(Occasion::Summary, lines).map(|message| Message { more, ..message }))
     }
 
@@ -421,7 +421,7 @@ impl Sender {
                 found.extend(definition.map(|definition| (Arc::new(listed.item), definition)));
             }
             filter.before = page.next;
-            if page.next.is_none() || found.len() >= SUMMARY_ITEMS_MAX {
+            if page.next.is_none() || found.len() >= NOTICE_SUMMARY_ITEMS_MAX {
                 return Ok(found);
             }
         }
@@ -458,7 +458,7 @@ impl Work {
         self.desks.entry(place).or_insert_with(|| Desk::told_at(told_at))
     }
 
-    /// The place knows everything that was read and looked at so far. `told_at` is none if there was nothing to say.
+    /// The place knows everything that was read and looked at so far. Without `told_at`, there was nothing to say.
     fn settled(&mut self, place: &Place, told_at: Option<Time>) {
         let (before, looked) = (self.read_to, self.looked_until);
         let known = self.book.told.get(place.as_str()).copied();
@@ -488,11 +488,11 @@ impl Work {
 }
 
 fn is_recent(at: Time, now: Time) -> bool {
-    now.since(at) < pilot_core::limits::NOTICES_TOGETHER
+    now.since(at) < NOTICES_TOGETHER
 }
 
 fn due_key(definition: &Definition, item: &Item) -> Option<Time> {
-    pilot_core::decide::due_at(definition, item).map(|deadline| deadline.at)
+    due_at(definition, item).map(|deadline| deadline.at)
 }
 
 /// Whether the item waits for someone else after it. Votes, edits and heartbeats leave it where it was.

@@ -33,7 +33,7 @@ pub(crate) struct Stage<'s> {
 
 /// What makes it time to look for whom an item waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Occasion {
+pub(crate) enum Trigger {
     /// It has moved.
     Move,
     /// It stays where it is, but someone has done their part.
@@ -98,13 +98,13 @@ impl Stage<'_> {
             })
     }
 
-    /// Who is told, and why. `by` caused it, and need not be told.
+    /// Who is told, and why. The actor `by` caused it and knows.
     pub(crate) fn places(
         &self,
         definition: &Definition,
         item: &Item,
         by: Option<&ActorId>,
-        occasion: Occasion,
+        trigger: Trigger,
     ) -> Vec<(Place, Kind)> {
         if !self.is_about(definition) {
             return Vec::new();
@@ -114,7 +114,7 @@ impl Stage<'_> {
         able.retain(|actor| Some(*actor) != by);
         able.sort_unstable();
         able.dedup();
-        let (is_reminder, is_vote) = (occasion == Occasion::Reminder, occasion == Occasion::Vote);
+        let (is_reminder, is_vote) = (trigger == Trigger::Reminder, trigger == Trigger::Vote);
         let kind = if is_reminder { Kind::Reminder } else { Kind::Waits };
         if self.notice.kind != NoticeKind::Mail {
             return if able.is_empty() || is_vote { Vec::new() } else { vec![(Place::Chat, kind)] };
@@ -122,7 +122,7 @@ impl Stage<'_> {
         let has_mail = |actor: &&&ActorId| self.contact(actor).is_some_and(|contact| contact.mail.is_some());
         let (backups, first): (Vec<&ActorId>, Vec<&ActorId>) =
             able.iter().filter(has_mail).partition(|actor| self.is_backup(actor));
-        // Without a time limit there is no half of it.
+        // Without a time limit there is no moment at which half of it has passed.
         let all_at_once = !is_reminder && (first.is_empty() || (!is_vote && due_at(definition, item).is_none()));
         let first = first.into_iter().filter(|_| !is_vote);
         let mut places: Vec<_> = first.map(|actor| (Place::Person(actor.clone()), kind)).collect();

@@ -20,7 +20,7 @@ use crate::address_book::AddressBook;
 use crate::message::{Line, Message, Occasion, Person, Task, Why};
 use crate::sender::{People, ROUND, Sender};
 use crate::tally::{self, Tally};
-use crate::ways::{Opened, Road, Undelivered, Way as _};
+use crate::ways::{Channel, Opened, Undelivered, Way as _};
 
 /// The configured notices, with what each has done.
 pub struct Notices {
@@ -100,7 +100,7 @@ pub async fn run(
     for Configured { notice, opened, tally } in &notices.configured {
         let sender = Sender {
             notice: notice.clone(),
-            way: Arc::<Road>::clone(&opened.way),
+            way: Arc::<Channel>::clone(&opened.way),
             sources: sources.clone(),
             people: Arc::clone(&people),
             contacts: Arc::clone(&notices.contacts),

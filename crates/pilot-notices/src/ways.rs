@@ -1,18 +1,18 @@
 //! How a message gets to where people are: posted to a chat, or mailed.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
 use pilot_core::limits::NOTICE_DEADLINE;
-use pilot_setup::config::{Config, MailTls, Notice, NoticeKind};
-use pilot_setup::error::{StartError, with_cause};
-use pilot_setup::private_file;
+use pilot_setup::config::{Config, Notice, NoticeKind};
+use pilot_setup::error::StartError;
+use pilot_setup::secret_line;
 use pilot_wire::outgoing::{Outgoing, Reach, Receipt, Target};
 use zeroize::Zeroizing;
 
@@ -43,14 +43,14 @@ pub(crate) trait Way: Send + Sync {
 
 /// A notice's files have been read.
 pub(crate) struct Opened {
-    pub(crate) way: Arc<Road>,
+    pub(crate) way: Arc<Channel>,
     /// Where it goes, without what is secret.
     pub(crate) shown: String,
     secret: Option<Zeroizing<String>>,
     pub(crate) warnings: Vec<String>,
 }
 
-pub(crate) enum Road {
+pub(crate) enum Channel {
     Chat {
         kind: NoticeKind,
         target: Target,
@@ -65,20 +65,14 @@ impl Opened {
     pub(crate) fn open(config: &Config, notice: &Notice) -> Result<Opened, StartError> {
         let refused = |what: String| StartError::Refused(format!("notice `{}`: {what}", notice.name));
         let mut warnings = Vec::new();
-        let mut read = |path: &std::path::PathBuf| {
-            let file = private_file::read(path, config.others()).map_err(|error| with_cause(&error))?;
-            warnings.extend(file.exposed.map(|exposed| exposed.to_string()));
-            let bytes = Zeroizing::new(file.bytes);
-            let text = std::str::from_utf8(&bytes).map_err(|_| format!("{}: is not text", path.display()))?;
-            Ok(Zeroizing::new(text.trim().to_owned()))
-        };
+        let mut read = |path: &PathBuf| secret_line::read(config, path, &mut warnings);
         if let Some(path) = &notice.url_file {
             let (url, reach) = (read(path).map_err(refused)?, notice.reach());
             let target = Target::parse(&url, &reach).map_err(|error| refused(format!("its address {error}")))?;
             let outgoing = Outgoing::new(target.is_https(), notice.ca_file.as_deref());
             let outgoing = outgoing.map_err(|error| refused(error.to_string()))?;
             let shown = target.shown();
-            let way = Road::Chat { kind: notice.kind, target, reach, outgoing };
+            let way = Channel::Chat { kind: notice.kind, target, reach, outgoing };
             return Ok(Opened { way: Arc::new(way), shown, secret: Some(url), warnings });
         }
         let (host, port) = notice.mail_server().ok_or_else(|| refused("server: is missing".to_owned()))?;
@@ -86,11 +80,7 @@ impl Opened {
         let server = MailServer {
             host: host.to_owned(),
             port,
-            tls: match notice.tls {
-                MailTls::Starttls => mail::MailTls::StartTls,
-                MailTls::Implicit => mail::MailTls::Implicit,
-                MailTls::Off => mail::MailTls::Off,
-            },
+            tls: notice.tls,
             login: notice.user.clone().zip(password.clone()),
             from: notice.from.clone().unwrap_or_default(),
             ca_file: notice.ca_file.clone(),
@@ -101,7 +91,7 @@ impl Opened {
         let domain = from.map(|(_, domain)| domain).filter(|domain| domain.len() <= 100 && is_plain(domain));
         let domain = domain.unwrap_or("pilot.invalid").to_owned();
         Ok(Opened {
-            way: Arc::new(Road::Mail(mailer, domain)),
+            way: Arc::new(Channel::Mail(mailer, domain)),
             shown: format!("{host}:{port}"),
             secret: password,
             warnings,
@@ -110,18 +100,16 @@ impl Opened {
 
     /// From then on what is secret is found wherever tokens are looked for.
     pub(crate) fn make_known(&self, guard: &LeakGuard) {
-        let Some(secret) = &self.secret else { return };
-        let path = secret.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
-        for text in [Some(secret.as_str()), path].into_iter().flatten() {
-            guard.remember(text.as_bytes(), Digest::of(text.as_bytes()));
+        if let Some(secret) = &self.secret {
+            secret_line::remember(secret, guard);
         }
     }
 }
 
-impl Way for Road {
+impl Way for Channel {
     fn send<'a>(&'a self, to: Option<&'a str>, message: &'a Message, id: &'a str) -> Sending<'a> {
         match self {
-            Road::Chat { kind, target, reach, outgoing } => Box::pin(async move {
+            Channel::Chat { kind, target, reach, outgoing } => Box::pin(async move {
                 let body = if *kind == NoticeKind::Teams { teams::body(message) } else { slack::body(message) };
                 let (headers, body) = ([(CONTENT_TYPE, JSON)], Bytes::from(body.to_string()));
                 match outgoing.deliver(target, reach, &headers, body, NOTICE_DEADLINE).await {
@@ -136,7 +124,7 @@ impl Way for Road {
                     Err(error) => Err(Undelivered::Failed { said: error.to_string(), retry_after: None }),
                 }
             }),
-            Road::Mail(mailer, domain) => Box::pin(async move {
+            Channel::Mail(mailer, domain) => Box::pin(async move {
                 let id = format!("{id}@{domain}");
                 let sent = mailer.send(to.unwrap_or_default(), &mail::letter(message), &id, NOTICE_DEADLINE).await;
                 sent.map_err(|error| match error {

@@ -388,7 +388,13 @@ fn check_notices(config: &Config) -> Vec<Finding> {
                 let detail = "public_url is not set, so messages have no links; set it to the address of the console";
                 Finding::new("notices", Verdict::Warning, detail)
             });
-            told.chain(warnings).chain(no_links).collect()
+            let offered = offered_names(config);
+            let unknown = config
+                .notices
+                .iter()
+                .flat_map(|notice| unknown_workflows(&notice.name, &notice.workflows, offered.as_deref()));
+            let unknown = unknown.map(|warning| Finding::new("notices", Verdict::Warning, warning));
+            told.chain(warnings).chain(no_links).chain(unknown).collect()
         }
         Err(error) => vec![Finding::failed("notices", &error)],
     }
@@ -396,10 +402,7 @@ fn check_notices(config: &Config) -> Vec<Finding> {
 
 /// What the sections and their files say; whether receivers answer is seen when something is delivered.
 fn check_webhooks(config: &Config) -> Vec<Finding> {
-    // Definitions that cannot be read are refused elsewhere.
-    let offered = definitions::offered(config.workflows.dir.as_deref()).ok();
-    let offered: Option<Vec<_>> =
-        offered.map(|(offered, _)| offered.in_force().map(|definition| definition.name().to_string()).collect());
+    let offered = offered_names(config);
     let one = |webhook: &config::Webhook| match Endpoint::open(config, webhook) {
         Ok(endpoint) => {
             let (name, signing, host) = (&webhook.name, webhook.signing.as_str(), endpoint.target.shown());
@@ -409,7 +412,7 @@ fn check_webhooks(config: &Config) -> Vec<Finding> {
                 format!("`{name}` is told at {host}, signed by {} key(s) ({signing}){keys}", endpoint.keys.len());
             let warning = |warning: String| Finding::new("webhooks", Verdict::Warning, warning);
             let found = Finding::new("webhooks", Verdict::Ok, detail);
-            let unknown = unknown_workflows(webhook, offered.as_deref());
+            let unknown = unknown_workflows(&webhook.name, &webhook.workflows, offered.as_deref());
             [found].into_iter().chain(endpoint.warnings.into_iter().chain(unknown).map(warning)).collect::<Vec<_>>()
         }
         Err(error) => vec![Finding::failed("webhooks", &error)],
@@ -418,10 +421,16 @@ fn check_webhooks(config: &Config) -> Vec<Finding> {
 }
 
 /// A name that is misspelt would match nothing, without a word.
-fn unknown_workflows(webhook: &config::Webhook, offered: Option<&[String]>) -> Vec<String> {
+fn unknown_workflows(section: &str, workflows: &[String], offered: Option<&[String]>) -> Vec<String> {
     let is_unknown = |name: &&String| offered.is_some_and(|offered| !offered.contains(name));
-    let warning = |name: &String| format!("`{}`: workflows: there is no definition named `{name}`", webhook.name);
-    webhook.workflows.iter().filter(is_unknown).map(warning).collect()
+    let warning = |name: &String| format!("`{section}`: workflows: there is no definition named `{name}`");
+    workflows.iter().filter(is_unknown).map(warning).collect()
+}
+
+/// The names of the definitions; `None` if they cannot be read, which is refused elsewhere.
+fn offered_names(config: &Config) -> Option<Vec<String>> {
+    let (offered, _) = definitions::offered(config.workflows.dir.as_deref()).ok()?;
+    Some(offered.in_force().map(|definition| definition.name().to_string()).collect())
 }
 
 /// Nothing if no permit tokens are asked for.

@@ -17,5 +17,6 @@ pub mod private_file;
 pub mod production;
 pub mod random;
 pub mod reference;
+pub mod secret_line;
 pub mod webhook_key;
 pub mod webhooks;

@@ -1,16 +1,14 @@
 //! What an endpoint's files contain: its address if that is a secret, and its keys.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pilot_core::digest::Digest;
 use pilot_core::leak::LeakGuard;
 use pilot_wire::outgoing::{Outgoing, Reach, Target};
 use zeroize::Zeroizing;
 
 use crate::config::{Config, Webhook};
-use crate::error::{StartError, with_cause};
-use crate::private_file;
+use crate::error::StartError;
+use crate::secret_line;
 use crate::webhook_key::WebhookKey;
 
 /// An endpoint that can be delivered to.
@@ -33,7 +31,7 @@ impl Endpoint {
         let reach = webhook.reach();
         let url = match (&webhook.url_file, &webhook.url) {
             (Some(path), _) => {
-                let url = secret(config, path, &mut warnings).map_err(refused)?;
+                let url = secret_line::read(config, path, &mut warnings).map_err(refused)?;
                 secrets.push(url.clone());
                 url
             }
@@ -41,7 +39,7 @@ impl Endpoint {
         };
         let target = Target::parse(&url, &reach).map_err(|error| refused(format!("its address {error}")))?;
         for path in &webhook.secret_files {
-            let text = secret(config, path, &mut warnings).map_err(refused)?;
+            let text = secret_line::read(config, path, &mut warnings).map_err(refused)?;
             let key = WebhookKey::parse(webhook.signing, &text);
             keys.push(key.map_err(|error| refused(format!("{}: {error}", path.display())))?);
             secrets.push(text);
@@ -53,47 +51,15 @@ impl Endpoint {
 
     /// From then on the keys, and an address that is a secret, are found wherever tokens are looked for.
     pub fn make_known(&self, guard: &LeakGuard) {
-        self.secrets.iter().for_each(|secret| remember(secret, guard));
+        self.secrets.iter().for_each(|secret| secret_line::remember(secret, guard));
     }
-}
-
-/// Makes the secrets of every endpoint known, even of one that cannot work. Says what could not be read.
-pub fn make_secrets_known(config: &Config, guard: &LeakGuard) -> Vec<String> {
-    let paths = config.webhooks.iter().flat_map(|webhook| webhook.url_file.iter().chain(&webhook.secret_files));
-    let read = |path: &PathBuf| match secret(config, path, &mut Vec::new()) {
-        Ok(secret) => {
-            remember(&secret, guard);
-            None
-        }
-        Err(error) => Some(error),
-    };
-    paths.filter_map(read).collect()
-}
-
-/// All of it, and the parts that are a secret by themselves if they are long enough for the guard: a key without its
-/// prefix; of an address, the path, each segment of it, and each value of the query.
-fn remember(secret: &str, guard: &LeakGuard) {
-    let address = secret.split_once("://").map(|(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
-    let inner = address.or_else(|| secret.split_once('_').map(|(_, key)| key));
-    let parts = address.unwrap_or_default().split(['/', '?', '&', '=']);
-    for text in [Some(secret), inner].into_iter().flatten().chain(parts) {
-        guard.remember(text.as_bytes(), Digest::of(text.as_bytes()));
-    }
-}
-
-/// One line of a private file.
-fn secret(config: &Config, path: &Path, warnings: &mut Vec<String>) -> Result<Zeroizing<String>, String> {
-    let file = private_file::read(path, config.others()).map_err(|error| with_cause(&error))?;
-    warnings.extend(file.exposed.map(|exposed| exposed.to_string()));
-    let bytes = Zeroizing::new(file.bytes);
-    let text = std::str::from_utf8(&bytes).map_err(|_| format!("{}: is not text", path.display()))?;
-    Ok(Zeroizing::new(text.trim().to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     use pilot_core::credentials::Credentials;
 
@@ -132,19 +98,6 @@ mod tests {
             assert!(guard.is_in(&format!("see {leaked} there")), "{leaked}");
         }
         assert!(!guard.is_in("see https://receiver.example/ there"));
-    }
-
-    #[test]
-    fn secrets_are_known_even_of_an_endpoint_that_cannot_work() {
-        let directory = tempfile::tempdir().unwrap();
-        let address = format!("https://10.0.0.1/{SEGMENT}");
-        assert!(open(directory.path(), 0o600, &address).is_err());
-        fs::remove_file(directory.path().join("key")).unwrap();
-        let config = Config::load(&directory.path().join("pilot.toml"), &[]).unwrap();
-        let guard = LeakGuard::new(Credentials::none(), 7);
-        let unread = make_secrets_known(&config, &guard);
-        assert!(guard.is_in(SEGMENT));
-        assert!(matches!(&unread[..], [one] if one.contains("key")), "{unread:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Cursors in the store: read, taken over, saved and moved. Whoever comes second is decided inside the write.
+//! Cursors in the store: read, taken over, saved and moved. Which of two writers wins is decided inside the write.
 
 use pilot_setup::config::WebhookFrom;
 use pilot_store::{Result, Store, StoreError};

@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 use super::Letter;
 use super::by_byte::ByByte;
 use crate::words::shown;
+use pilot_setup::config::MailTls;
 
 /// How many characters of a server's reply are kept.
 const REPLY_MAX: usize = 200;
@@ -37,16 +38,6 @@ pub struct MailServer {
     pub from: String,
     /// Issuers to trust in addition to the system's, in PEM.
     pub ca_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MailTls {
-    /// From the first byte, usually on port 465.
-    Implicit,
-    /// After a command, usually on port 587. A server that does not offer it gets no mail.
-    StartTls,
-    /// Only to a server on this machine.
-    Off,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

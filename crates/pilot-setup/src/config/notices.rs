@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hours::{Hours, TimeOfDay, Zone};
 use super::network::{Network, Networks};
-use super::webhooks::{Detail, name, networks};
+use super::webhooks::{Detail, name, networks, reach};
 
 /// A chat, or mail, by which people are told that something waits for them. At most 8.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -92,16 +92,19 @@ pub enum NoticeKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum MailTls {
+    /// Required, never only offered.
     #[default]
-    Starttls,
+    #[serde(rename = "starttls")]
+    StartTls,
     Implicit,
+    /// Only to a server on this machine.
     Off,
 }
 
 impl MailTls {
     const fn port(self) -> u16 {
         match self {
-            MailTls::Starttls => 587,
+            MailTls::StartTls => 587,
             MailTls::Implicit => 465,
             MailTls::Off => 25,
         }
@@ -119,9 +122,7 @@ fn emergencies() -> Vec<String> {
 impl Notice {
     /// Where a chat may be, besides public addresses by https.
     pub fn reach(&self) -> Reach {
-        let networks = self.allow_addresses.clone();
-        let allows = Box::new(move |address| networks.iter().any(|network| network.contains(address)));
-        Reach { allows, ports: self.allow_ports.clone(), http: self.allow_http }
+        reach(&self.allow_addresses, &self.allow_ports, self.allow_http)
     }
 
     /// Host and port of the mail server.

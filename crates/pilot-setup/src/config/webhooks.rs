@@ -164,12 +164,17 @@ pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Err(D::Error::custom(wrong))
 }
 
+/// Public addresses by https, and what the operator opened.
+pub(super) fn reach(networks: &[Network], ports: &[u16], http: bool) -> Reach {
+    let networks = networks.to_vec();
+    let allows = Box::new(move |address| networks.iter().any(|network| network.contains(address)));
+    Reach { allows, ports: ports.to_vec(), http }
+}
+
 impl Webhook {
     /// Where it may be, besides public addresses by https.
     pub fn reach(&self) -> Reach {
-        let networks = self.allow_addresses.clone();
-        let allows = Box::new(move |address| networks.iter().any(|network| network.contains(address)));
-        Reach { allows, ports: self.allow_ports.clone(), http: self.allow_http }
+        reach(&self.allow_addresses, &self.allow_ports, self.allow_http)
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {

@@ -12,7 +12,7 @@ use pilot_ledger::second_place;
 use pilot_setup::config::Config;
 use pilot_setup::credentials;
 use pilot_setup::private_file;
-use pilot_setup::webhooks;
+use pilot_setup::secret_line;
 use pilot_store::engines;
 use pilot_wire::outgoing::Outgoing;
 
@@ -56,10 +56,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result<()
             (LeakGuard::for_generated_tokens(), "generated tokens only: the credential file cannot be read".into())
         }
     };
-    let unread = webhooks::make_secrets_known(&config, &guard);
+    let unread = secret_line::make_all_known(&config, &guard);
     let guarded_by = match &unread[..] {
         [] => guarded_by,
-        unread => format!("{guarded_by}; not secrets of webhooks that cannot be read: {}", unread.join("; ")),
+        unread => format!("{guarded_by}; not secrets that cannot be read: {}", unread.join("; ")),
     };
     let mut bundle = Bundle { text: String::new(), guard };
     bundle.section("bundle", &format!("made at {}\nlooked for: {guarded_by}", Clock::System.now()));
