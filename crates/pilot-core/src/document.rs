@@ -7,9 +7,9 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::certain::Certain as _;
+use crate::sha256::sha256;
 
 /// `sha256:` and 64 lowercase hexadecimal characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl ContentDigest {
     pub fn of_bytes(bytes: &[u8]) -> ContentDigest {
         let mut text = *b"sha256:0000000000000000000000000000000000000000000000000000000000000000";
         let (_, hex) = text.split_at_mut(7);
-        HEXLOWER.encode_mut(&Sha256::digest(bytes), hex);
+        HEXLOWER.encode_mut(&sha256([bytes]), hex);
         ContentDigest(std::str::from_utf8(&text).certain("hexadecimal digits are text").into())
     }
 

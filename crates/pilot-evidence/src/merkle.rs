@@ -3,7 +3,7 @@
 use std::fmt;
 
 use data_encoding::{BASE64, HEXLOWER};
-use sha2::{Digest, Sha256};
+use pilot_core::sha256::sha256;
 
 mod edge;
 
@@ -15,23 +15,16 @@ pub struct Hash(pub [u8; 32]);
 impl Hash {
     /// The root of a tree without leaves.
     pub fn of_nothing() -> Hash {
-        Hash(Sha256::digest([]).into())
+        Hash(sha256([]))
     }
 
     /// The prefixes keep a leaf from being mistaken for an inner node.
     pub fn of_leaf(data: &[u8]) -> Hash {
-        let mut hash = Sha256::new();
-        hash.update([0]);
-        hash.update(data);
-        Hash(hash.finalize().into())
+        Hash(sha256([&[0], data]))
     }
 
     pub fn of_children(left: Hash, right: Hash) -> Hash {
-        let mut hash = Sha256::new();
-        hash.update([1]);
-        hash.update(left.0);
-        hash.update(right.0);
-        Hash(hash.finalize().into())
+        Hash(sha256([&[1], &left.0, &right.0]))
     }
 
     pub fn from_base64(text: &str) -> Option<Hash> {

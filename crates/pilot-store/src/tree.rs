@@ -22,7 +22,7 @@ pub(crate) struct Tree<'t, T> {
     /// Taken before reading began, so everything below it is stored.
     head: &'t Edge,
     tiles: HashMap<(u8, u64), Rc<[Hash]>>,
-    /// Roots over whole tiles, which the paths of many entries share.
+    /// Roots of subtrees, which the paths of many entries share.
     roots: HashMap<(u64, u64), Hash>,
     hashed: u64,
 }
@@ -93,10 +93,7 @@ impl<'t, T: Tiles> Tree<'t, T> {
             self.hashed += 1;
             Hash::of_children(self.root(low, middle)?, self.root(middle, high)?)
         };
-        // Smaller ones belong to a single tile, and are rarely asked for again.
-        if count >= WIDTH || !count.is_power_of_two() {
-            self.roots.insert((low, high), root);
-        }
+        self.roots.insert((low, high), root);
         Ok(root)
     }
 

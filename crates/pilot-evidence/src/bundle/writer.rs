@@ -6,9 +6,9 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 use pilot_core::document::ContentDigest;
 use pilot_core::entry::Entry;
+use pilot_core::sha256::sha256;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
-use sha2::{Digest, Sha256};
 
 use crate::bundle::zip::{ZipWriter, is_plain};
 use crate::bundle::{
@@ -68,7 +68,7 @@ impl BundleWriter {
 
     /// Adds one file. Its path must be one of the format, and not used yet.
     pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
-        self.add_hashed(path, Sha256::digest(bytes).into(), bytes)
+        self.add_hashed(path, sha256([bytes]), bytes)
     }
 
     fn add_hashed(&mut self, path: &str, sha256: [u8; 32], bytes: &[u8]) -> Result<(), BundleError> {
@@ -113,9 +113,9 @@ impl BundleWriter {
     /// A document as it is stored.
     pub fn document(&mut self, bytes: &[u8]) -> Result<(), BundleError> {
         // A document's digest is also the hash for the manifest.
-        let sha256: [u8; 32] = Sha256::digest(bytes).into();
-        let path = document_path(&HEXLOWER.encode(&sha256));
-        if self.paths.contains(&*path) { Ok(()) } else { self.add_hashed(&path, sha256, bytes) }
+        let hash = sha256([bytes]);
+        let path = document_path(&HEXLOWER.encode(&hash));
+        if self.paths.contains(&*path) { Ok(()) } else { self.add_hashed(&path, hash, bytes) }
     }
 
     /// A definition as canonical JSON, whose SHA-256 is the digest by which items refer to it; and, for people, the text

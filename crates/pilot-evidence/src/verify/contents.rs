@@ -13,9 +13,9 @@ use pilot_core::document::ContentDigest;
 use pilot_core::entry::{Entry, EntryError, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
+use pilot_core::sha256::sha256;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
-use sha2::{Digest, Sha256};
 
 use super::progress::{Stage, Watch};
 use super::verdict::{Check, Fault};
@@ -171,11 +171,11 @@ pub(crate) fn open<'s>(
         within_bounds(file)?;
         watch(Stage::Reading, file.start(), source.length());
         let bytes = file.read_ahead(&mut ahead)?;
-        let sha256 = Sha256::digest(&bytes).into();
-        match comparison.fault(file, &bytes, &sha256) {
+        let hash = sha256([&bytes]);
+        match comparison.fault(file, &bytes, &hash) {
             Some(fault) => faults.push(fault),
             // After a fault nothing is interpreted any more.
-            None if faults.is_empty() => reader.take(file, &bytes, sha256),
+            None if faults.is_empty() => reader.take(file, &bytes, hash),
             None => {}
         }
     }
@@ -531,7 +531,7 @@ impl Contents<'_> {
         let key = document_key(digest);
         let Some(place) = self.place_of(&key) else { return Ok(None) };
         let bytes = self.read(place)?;
-        if *Sha256::digest(&bytes) == key { Ok(Some(bytes)) } else { Err(changed()) }
+        if sha256([&bytes]) == key { Ok(Some(bytes)) } else { Err(changed()) }
     }
 
     fn place_of(&self, key: &DocumentKey) -> Option<Place> {

@@ -315,7 +315,8 @@ impl Check<'_> {
         }
         self.report.root = Some(ledger.edge.root().to_base64());
         let head = read::fact(self.connection, HEAD_FACT)?;
-        if head != (ledger.next > 0).then(|| head_bytes(&ledger.edge)) {
+        let expected = (ledger.next > 0).then(|| head_bytes(&ledger.edge));
+        if head.as_deref() != expected.as_ref().map(<[u8; 40]>::as_slice) {
             self.report.fault("tree", "the entries do not match the head stored with them");
         }
         let failed = |error: rusqlite::Error| failure::failed(&error);

@@ -12,8 +12,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pilot_core::certain::Certain as _;
+use pilot_core::sha256::sha256;
 use pilot_evidence::merkle::{Edge, Hash};
-use sha2::{Digest, Sha256};
 
 use crate::archive::Head;
 use crate::{Result, StoreError};
@@ -29,12 +29,19 @@ const BYTES_MAX: u64 = 4_096;
 /// The fact that holds the size and root of the tree as of the last commit.
 pub(super) const HEAD_FACT: &str = "head";
 
-pub(super) fn head_bytes(edge: &Edge) -> Vec<u8> {
+/// Size and root as they are stored.
+pub(super) type HeadBytes = [u8; 40];
+
+pub(super) fn head_bytes(edge: &Edge) -> HeadBytes {
     head_bytes_of(&Head { size: edge.size(), root: edge.root() })
 }
 
-pub(super) fn head_bytes_of(head: &Head) -> Vec<u8> {
-    [&head.size.to_be_bytes()[..], &head.root.0].concat()
+pub(super) fn head_bytes_of(head: &Head) -> HeadBytes {
+    let mut bytes = [0; 40];
+    let (size, root) = bytes.split_at_mut(8);
+    size.copy_from_slice(&head.size.to_be_bytes());
+    root.copy_from_slice(&head.root.0);
+    bytes
 }
 
 pub(super) fn beside(database: &Path) -> PathBuf {
@@ -44,8 +51,7 @@ pub(super) fn beside(database: &Path) -> PathBuf {
 }
 
 fn seal(bytes: &[u8]) -> [u8; 8] {
-    let digest: [u8; 32] = Sha256::digest(bytes).into();
-    *digest.first_chunk().certain("a digest has 32 bytes")
+    *sha256([bytes]).first_chunk().certain("a digest has 32 bytes")
 }
 
 /// What was acknowledged last, as far as the file knows. A file that is missing, truncated or full of zeros says
@@ -91,7 +97,7 @@ impl HeadFile {
         let mut options = File::options();
         let opened = options.write(true).create(true).truncate(false).mode(0o600).open(beside(database));
         let mut file = HeadFile(opened.inspect_err(|error| tracing::warn!(cause = %error, "no head is kept")).ok());
-        file.write(edge)?;
+        file.write(head_bytes(edge))?;
         file.cut()?;
         Ok(file)
     }
@@ -103,9 +109,9 @@ impl HeadFile {
         cut.map_err(|error| StoreError::DiskFailed(format!("the head cannot be cut: {error}")))
     }
 
-    pub(super) fn write(&mut self, edge: &Edge) -> Result<()> {
+    pub(super) fn write(&mut self, head: HeadBytes) -> Result<()> {
         let Some(file) = &self.0 else { return Ok(()) };
-        let mut bytes = [&MARK[..], &[VERSION], &head_bytes(edge)].concat();
+        let mut bytes = [&MARK[..], &[VERSION], &head].concat();
         let seal = seal(&bytes);
         bytes.extend_from_slice(&seal);
         match file.write_all_at(&bytes, 0) {

@@ -29,7 +29,7 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
     let size = read::size_after(last)?;
     let edge = load_edge(connection, size)?;
     let head = read::fact(connection, HEAD_FACT)?;
-    if size > 0 && head != Some(head_bytes(&edge)) || size == 0 && head.is_some() {
+    if size > 0 && head.as_deref() != Some(&head_bytes(&edge)[..]) || size == 0 && head.is_some() {
         return Err(damaged("the entries do not match the head stored with them"));
     }
     let last_at = match size.checked_sub(1) {

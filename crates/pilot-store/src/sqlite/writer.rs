@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::cache::Cache;
 use super::desk::{Desk, Job, Waiting};
 use super::failure;
-use super::head::{HEAD_FACT, HeadFile, head_bytes};
+use super::head::{HEAD_FACT, HeadBytes, HeadFile, head_bytes};
 use super::health::Health;
 use super::log::WriteAheadLog;
 use super::opening::Opened;
@@ -42,7 +42,7 @@ pub(super) struct Writer<'c> {
     /// Buffers in which an entry and an item are serialised before they are stored.
     bytes: Vec<u8>,
     json: Vec<u8>,
-    edge: Edge,
+    edge: Arc<Edge>,
     last_at: Time,
     now: Now,
     /// Items as the current group left them.
@@ -131,7 +131,7 @@ impl<'c> Writer<'c> {
             bytes: Vec::new(),
             json: Vec::new(),
             keys_tended_at: opened.edge.size() / KEYS_TENDED_EVERY * KEYS_TENDED_EVERY,
-            edge: opened.edge,
+            edge: Arc::new(opened.edge),
             last_at: opened.last_at,
             now,
             cache: Cache::default(),
@@ -176,7 +176,7 @@ impl<'c> Writer<'c> {
     }
 
     fn settle_group(&mut self, writes: Vec<Write>, desk: &Desk) {
-        let mut group = Group { edge: self.edge.clone(), last_at: self.last_at, is_noted: false };
+        let mut group = Group { edge: Edge::clone(&self.edge), last_at: self.last_at, is_noted: false };
         let mut replies: Vec<Reply> = Vec::with_capacity(writes.len());
         let mut settled = self.begin();
         if settled.is_ok() {
@@ -190,8 +190,9 @@ impl<'c> Writer<'c> {
                 }
             }
         }
-        match settled.and_then(|()| self.commit(&group)) {
-            Ok(()) => self.acknowledge(group, Settled { waiting: desk.release(), replies }),
+        let head = (group.edge.size() != self.edge.size()).then(|| head_bytes(&group.edge));
+        match settled.and_then(|()| self.commit(&group, head)) {
+            Ok(()) => self.acknowledge(group, head, Settled { waiting: desk.release(), replies }),
             Err(error) => self.give_up(&error, desk.release()),
         }
     }
@@ -201,16 +202,16 @@ impl<'c> Writer<'c> {
         self.statements.begin.execute(self.connection, []).map(drop)
     }
 
-    fn commit(&mut self, group: &Group) -> Result<()> {
-        let has_entries = group.edge.size() != self.edge.size();
-        if !has_entries && !group.is_noted {
+    /// `head` is that of the tree if entries were added.
+    fn commit(&mut self, group: &Group, head: Option<HeadBytes>) -> Result<()> {
+        if head.is_none() && !group.is_noted {
             // Every write was refused: there is nothing to write, and no reason to wait for the disk.
             return self.execute("ROLLBACK");
         }
-        if has_entries {
+        if let Some(head) = head {
             // The root is stored with the entries: the newest have no full tile yet that would reveal a flipped bit,
             // and a wrong root must never be signed.
-            self.statements.fact.run(self.connection, (HEAD_FACT, head_bytes(&group.edge)))?;
+            self.statements.fact.run(self.connection, (HEAD_FACT, head))?;
         }
         self.statements.commit.execute(self.connection, []).map(drop)
     }
@@ -224,15 +225,15 @@ impl<'c> Writer<'c> {
     }
 
     /// Durable now, so the tree and the callers may be told.
-    fn acknowledge(&mut self, group: Group, settled: Settled) {
+    fn acknowledge(&mut self, group: Group, head: Option<HeadBytes>, settled: Settled) {
         self.last_at = group.last_at;
-        if group.edge.size() != self.edge.size() {
-            self.edge = group.edge;
+        if let Some(head) = head {
+            self.edge = Arc::new(group.edge);
             // Before anyone is told, so that it covers everything acknowledged.
-            if let Err(error) = self.told.file.write(&self.edge) {
+            if let Err(error) = self.told.file.write(head) {
                 self.health.stop_if_lasting(&error);
             }
-            self.told.head.send_replace(Arc::new(self.edge.clone()));
+            self.told.head.send_replace(Arc::clone(&self.edge));
         }
         self.told.acknowledged.send(settled);
     }
