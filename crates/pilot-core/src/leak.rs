@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
@@ -49,15 +49,15 @@ pub struct LeakGuard {
     live: Credentials,
     seen: RwLock<Seen>,
     looks_for_signed: bool,
-    /// Some live token was never used, so words have to be hashed.
-    looks_at_words: AtomicBool,
+    /// How many live tokens were never used. Until there is none, words have to be hashed.
+    unused: AtomicUsize,
 }
 
 impl LeakGuard {
     /// `key` makes the fingerprints useless to anyone who has read the process's memory in another run.
     pub fn new(live: Credentials, key: u64) -> LeakGuard {
-        let looks_at_words = AtomicBool::new(!live.entries().is_empty());
-        LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, looks_at_words }
+        let unused = AtomicUsize::new(live.entries().len());
+        LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, unused }
     }
 
     /// Also looks for tokens with the shape that identity providers give them.
@@ -71,13 +71,12 @@ impl LeakGuard {
         LeakGuard::new(Credentials::none(), 0)
     }
 
-    /// Remembers the fingerprint of a token that was just used. Call once per credential.
+    /// Remembers the fingerprint of a token that was just used.
     pub fn remember(&self, token: &[u8], digest: Digest) {
-        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
-        seen.add(token, digest);
-        let is_seen = |credential: &Credential| seen.tokens.iter().any(|seen| seen.digest.matches(&credential.digest));
-        if self.live.entries().iter().all(is_seen) {
-            self.looks_at_words.store(false, Ordering::Release);
+        let is_live = self.live.find(&digest).is_some();
+        let is_new = self.seen.write().unwrap_or_else(PoisonError::into_inner).add(token, digest);
+        if is_live && is_new {
+            self.unused.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
@@ -166,7 +165,7 @@ impl LeakGuard {
     }
 
     fn search(&self, budget: Budget) -> Search<'_> {
-        let looks_for_unused = self.looks_at_words.load(Ordering::Acquire);
+        let looks_for_unused = self.unused.load(Ordering::Acquire) > 0;
         Search { guard: self, budget, looks_for_unused }
     }
 

@@ -25,6 +25,9 @@ fn without_escapes(text: &[u8]) -> Vec<u8> {
 
 /// `None` if nothing is encoded.
 pub(super) fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.contains(&b'%') {
+        return None;
+    }
     match Cow::from(percent_decode(text)) {
         Cow::Borrowed(_) => None,
         Cow::Owned(decoded) => Some(decoded),

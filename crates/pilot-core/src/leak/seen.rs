@@ -11,15 +11,15 @@ pub(super) struct Seen {
     base: u64,
     /// `base` to the power of the window length, to remove the oldest byte.
     outgoing: u64,
-    pub(super) tokens: Vec<SeenToken>,
+    tokens: Vec<SeenToken>,
     /// One bit for the top bits of each fingerprint, so that most positions cost one lookup in a small table.
     filter: Vec<u64>,
 }
 
-pub(super) struct SeenToken {
+struct SeenToken {
     fingerprint: u64,
     length: usize,
-    pub(super) digest: Digest,
+    digest: Digest,
 }
 
 const FILTER_BITS: u32 = 16;
@@ -31,14 +31,20 @@ impl Seen {
         Seen { base, outgoing, tokens: Vec::new(), filter: vec![0; (1 << FILTER_BITS) / 64] }
     }
 
-    pub(super) fn add(&mut self, token: &[u8], digest: Digest) {
-        let Some(window) = token.get(..TOKEN_BYTES_MIN) else { return };
+    /// Returns whether it is new here.
+    pub(super) fn add(&mut self, token: &[u8], digest: Digest) -> bool {
+        let Some(window) = token.get(..TOKEN_BYTES_MIN) else { return false };
         let fingerprint = window.iter().fold(0, |hash, byte| self.take_in(hash, *byte));
         if let Some(word) = self.filter.get_mut(filter_word(fingerprint)) {
             *word |= filter_bit(fingerprint);
         }
         let at = self.tokens.partition_point(|token| token.fingerprint < fingerprint);
+        let mut alike = self.tokens.iter().skip(at).take_while(|token| token.fingerprint == fingerprint);
+        if alike.any(|token| token.digest.matches(&digest)) {
+            return false;
+        }
         self.tokens.insert(at, SeenToken { fingerprint, length: token.len(), digest });
+        true
     }
 
     pub(super) fn find(&self, run: &[u8]) -> Option<Range<usize>> {

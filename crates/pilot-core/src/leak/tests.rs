@@ -50,7 +50,7 @@ fn a_live_token_that_was_never_used_is_found_as_a_word() {
 fn once_every_live_token_was_used_each_is_still_found_and_until_then_the_unused_ones_are() {
     let [first, second] = ["abcdefghijklmnopqrstuvwxyz0123456789", HANDMADE];
     let encoded: String = HANDMADE.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    for used in [&[first][..], &[second], &[first, second]] {
+    for used in [&[first][..], &[second], &[first, first], &[first, second]] {
         let guard = guard(&[first, second], used);
         for token in [first, second] {
             check(&guard, &format!("see {token} there"), "see [token withheld] there");
