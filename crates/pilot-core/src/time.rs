@@ -72,6 +72,13 @@ impl Time {
     }
 }
 
+impl Time {
+    /// The same text as `Display` gives, without its machinery.
+    pub fn push_to(self, text: &mut String) {
+        text.push_str(std::str::from_utf8(&self.write()).certain("digits are text"));
+    }
+}
+
 /// For numbers below 100.
 fn two_digits(number: i64) -> [u8; 2] {
     let number = u8::try_from(number).certain("parts of a time are below 100");

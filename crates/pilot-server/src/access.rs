@@ -18,22 +18,35 @@ pub async fn authenticate(
     standing: &mut Option<Standing>,
 ) -> Result<Caller, Problem> {
     check_current(app)?;
-    let Denial { unknown, cause } = match app.identity.identify(head).await {
-        Ok(caller) => return Ok(caller),
-        Err(denial) => denial,
-    };
+    app.identity.identify(head).await.map_err(|denial| deny(app, denial, address, standing))
+}
+
+/// The same with a mechanism that has to ask nobody.
+pub fn authenticate_at_once(
+    app: &App,
+    head: &Parts,
+    address: Address,
+    standing: &mut Option<Standing>,
+) -> Result<Caller, Problem> {
+    check_current(app)?;
+    app.identity.identify_at_once(head).map_err(|denial| deny(app, denial, address, standing))
+}
+
+fn deny(app: &App, Denial { unknown, cause }: Denial, address: Address, standing: &mut Option<Standing>) -> Problem {
     if unknown == Unknown::Undecided {
         // Nobody's fault: if it were charged, callers who did nothing wrong would get 429.
         app.metrics.authentication_failed(unknown);
         let detail = "The service cannot check the token right now. It may be valid: try again in a moment.";
-        return Err(Problem::new(Code::Unavailable, detail).because(cause));
+        return Problem::new(Code::Unavailable, detail).because(cause);
     }
     let budget = if unknown.credential_was_sent() { Budget::Failed } else { Budget::Anonymous };
     *standing = app.limits.as_ref().map(|limits| limits.take_of_address(budget, address));
-    within(app, *standing)?;
+    if let Err(too_often) = within(app, *standing) {
+        return too_often;
+    }
     app.metrics.authentication_failed(unknown);
     let metadata = app.identity.resource().map(|resource| resource.metadata_url.as_str());
-    Err(Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause))
+    Problem::credential_required(unknown.credential_was_sent(), metadata).because(cause)
 }
 
 /// 503 for everyone while this node is cut off from the others: a credential may have been revoked there.

@@ -1,10 +1,10 @@
 //! What handlers share: built once at the start, never replaced.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use pilot_core::certain::Certain as _;
 use pilot_core::leak::LeakGuard;
 use pilot_core::time::Time;
 use pilot_ledger::clock::Clock;
@@ -91,26 +91,57 @@ pub struct App {
 
 /// Ids for requests, by which their log lines are found.
 pub struct RequestIds {
-    /// The first half, so that the ids of two runs never collide.
-    run: String,
+    /// The first half in hexadecimal, so that the ids of two runs never collide.
+    run: [u8; 8],
     requests: AtomicU64,
 }
 
 impl RequestIds {
     pub fn new(run: u32) -> RequestIds {
-        RequestIds { run: format!("{run:08x}-"), requests: AtomicU64::new(0) }
+        let mut digits = [b'0'; 8];
+        write_hex(u64::from(run), &mut digits);
+        RequestIds { run: digits, requests: AtomicU64::new(0) }
     }
 
     /// Differs from run to run.
     pub fn run(&self) -> &str {
-        self.run.trim_end_matches('-')
+        std::str::from_utf8(&self.run).certain("digits are text")
     }
 
-    pub fn next(&self) -> String {
-        let mut id = String::with_capacity(32);
-        id.push_str(&self.run);
-        let _ = write!(id, "{:x}", self.requests.fetch_add(1, Ordering::Relaxed));
-        id
+    pub fn next(&self) -> RequestId {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut text = [b'-'; REQUEST_ID_BYTES_MAX];
+        let (run, rest) = text.split_at_mut(self.run.len());
+        run.copy_from_slice(&self.run);
+        let digits = number.checked_ilog2().map_or(1, |bits| bits as usize / 4 + 1);
+        write_hex(number, rest.get_mut(1..=digits).unwrap_or_default());
+        RequestId { text, length: self.run.len() + 1 + digits }
+    }
+}
+
+/// The run, a hyphen and a number, in hexadecimal: made for every request, so without an allocation.
+#[derive(Clone, Copy)]
+pub struct RequestId {
+    text: [u8; REQUEST_ID_BYTES_MAX],
+    length: usize,
+}
+
+const REQUEST_ID_BYTES_MAX: usize = 8 + 1 + 16;
+
+impl RequestId {
+    pub fn as_str(&self) -> &str {
+        let text = self.text.get(..self.length).and_then(|text| std::str::from_utf8(text).ok());
+        text.certain("digits are text")
+    }
+}
+
+/// The last digits of a number, as many as there is room for.
+fn write_hex(number: u64, room: &mut [u8]) {
+    let mut rest = number;
+    for digit in room.iter_mut().rev() {
+        let value = u8::try_from(rest % 16).certain("a digit is below 16");
+        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
+        rest /= 16;
     }
 }
 
@@ -124,5 +155,20 @@ impl App {
     /// answered.
     pub fn is_draining(&self) -> bool {
         *self.stop.borrow()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_request_is_its_run_and_its_number_in_hexadecimal() {
+        let ids = RequestIds::new(0xab);
+        assert_eq!((ids.run(), ids.next().as_str(), ids.next().as_str()), ("000000ab", "000000ab-0", "000000ab-1"));
+        for number in [9, 0xf, 0x10, 0xabc, u64::MAX] {
+            ids.requests.store(number, Ordering::Relaxed);
+            assert_eq!(ids.next().as_str(), format!("000000ab-{number:x}"));
+        }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use pilot_core::actor::Actor;
+use bytes::Bytes;
+use pilot_core::actor::{Actor, ActorId};
+use pilot_core::certain::Certain as _;
 use pilot_core::role::Role;
 use pilot_ledger::register::ShownCredential;
 use pilot_ledger::settle::Asking;
 use pilot_wire::peer::Address;
+use serde::Serialize;
 
 /// Who may call an operation. An operation without a rule cannot be in the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub struct Caller {
     pub credential: Arc<ShownCredential>,
     /// The client of the identity provider that the actor calls through, as it may stand in a log.
     pub client: Option<Arc<str>>,
+    /// The answer to a session check, if the mechanism has prepared it: the same for the life of a credential.
+    pub session: Option<Bytes>,
     /// Where the request came from, if refusals are to be recorded with it.
     pub origin: Option<Address>,
 }
@@ -41,4 +46,15 @@ impl Caller {
     pub fn asking(&self) -> Asking<'_> {
         Asking { actor: &self.actor, origin: self.origin }
     }
+}
+
+/// What a session check answers: exactly the members that the specification names.
+pub fn session_of(actor: &Actor) -> Bytes {
+    #[derive(Serialize)]
+    struct Session<'a> {
+        actor_id: &'a ActorId,
+        role: Role,
+    }
+    let Actor { actor_id, role, operated_by: _ } = actor;
+    serde_json::to_vec(&Session { actor_id, role: *role }).certain("two texts are JSON").into()
 }

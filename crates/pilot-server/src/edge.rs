@@ -11,7 +11,7 @@ use pilot_core::limits::MESH_SECRETS_MAX;
 use pilot_core::token;
 use pilot_setup::config::{ClientAddress, ClientCertificate, Mesh};
 use pilot_wire::framing::Malformed;
-use pilot_wire::peer::{Address, Peer, PeerCertificate};
+use pilot_wire::peer::{Address, PeerCertificate};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const CLIENT_CERT_CHAIN: &str = "Client-Cert-Chain";
@@ -64,10 +64,9 @@ impl Edge {
         Edge { https_only, ..Edge::default() }
     }
 
-    /// The address the request comes from, which is the caller's and not the mesh's. Afterwards the head contains no
+    /// The address the request comes from, which is the caller's and not that of its mesh, the peer. Afterwards the head contains no
     /// claims of an untrusted peer.
-    pub fn admit(&self, head: &mut Parts) -> Result<Address, Malformed> {
-        let peer = head.extensions.get::<Peer>().map_or(Address::Ip(IpAddr::from([0, 0, 0, 0])), |peer| peer.0);
+    pub fn admit(&self, head: &mut Parts, peer: Address) -> Result<Address, Malformed> {
         let mesh = self.mesh.as_ref().filter(|mesh| is_place_of(mesh, &self.users, peer));
         let trusted = mesh.filter(|_| self.is_mesh(&head.headers));
         if trusted.is_none() && self.mesh_only {
@@ -213,14 +212,12 @@ mod tests {
     use expect_test::{Expect, expect};
     use http::Request;
 
-    fn head(peer: &str, lines: &[(&str, &str)]) -> Parts {
+    fn head(lines: &[(&str, &str)]) -> Parts {
         let mut request = Request::builder();
         for (name, value) in lines {
             request = request.header(*name, *value);
         }
-        let (mut head, ()) = request.body(()).unwrap().into_parts();
-        head.extensions.insert(Peer(peer.parse().unwrap()));
-        head
+        request.body(()).unwrap().into_parts().0
     }
 
     fn mesh(client_address: ClientAddress) -> Mesh {
@@ -232,8 +229,9 @@ mod tests {
 
     #[track_caller]
     fn check(client_address: ClientAddress, peer: &str, lines: &[(&str, &str)], expected: &str) {
-        let mut head = head(peer, lines);
-        let address = Edge::new(Some(mesh(client_address)), false, Vec::new()).admit(&mut head).unwrap();
+        let mut head = head(lines);
+        let edge = Edge::new(Some(mesh(client_address)), false, Vec::new());
+        let address = edge.admit(&mut head, peer.parse().unwrap()).unwrap();
         assert_eq!(address.to_string(), expected);
         assert_eq!(head.headers.keys().count(), 0, "no claim is left");
     }
@@ -277,8 +275,8 @@ mod tests {
             ("x-ssl-client-cert", "-----BEGIN%20CERTIFICATE-----%0A"),
         ];
         check(ClientAddress::XForwardedFor, "192.0.2.9", &claims, "192.0.2.9");
-        let mut head = head("192.0.2.9", &claims);
-        Edge::default().admit(&mut head).unwrap();
+        let mut head = head(&claims);
+        Edge::default().admit(&mut head, "192.0.2.9".parse().unwrap()).unwrap();
         assert!(head.headers.is_empty() && head.extensions.get::<PeerCertificate>().is_none());
         assert!(head.extensions.get::<UnreadCertificate>().is_none(), "nor does anyone say what was wrong with them");
     }
@@ -294,9 +292,9 @@ mod tests {
     /// What identity gets to see of these headers.
     #[track_caller]
     fn check_certificate(client_certificate: ClientCertificate, lines: &[(&str, &str)], expected: &Expect) {
-        let mut head = head("10.1.1.1", lines);
+        let mut head = head(lines);
         let mesh = Mesh { client_certificate, ..mesh(ClientAddress::XForwardedFor) };
-        Edge::new(Some(mesh), false, Vec::new()).admit(&mut head).unwrap();
+        Edge::new(Some(mesh), false, Vec::new()).admit(&mut head, "10.1.1.1".parse().unwrap()).unwrap();
         assert!(head.headers.is_empty(), "no claim is left");
         let (read, unread) = (head.extensions.get::<PeerCertificate>(), head.extensions.get::<UnreadCertificate>());
         let verdict = match (read, unread) {
@@ -392,8 +390,9 @@ mod tests {
     #[test]
     fn a_certificate_is_taken_from_the_mesh_alone_and_only_when_it_is_one_byte_sequence() {
         let seen = |peer, lines: &[(&str, &str)]| {
-            let mut head = head(peer, lines);
-            Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false, Vec::new()).admit(&mut head).unwrap();
+            let mut head = head(lines);
+            let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false, Vec::new());
+            edge.admit(&mut head, peer.parse().unwrap()).unwrap();
             head.extensions
                 .get::<PeerCertificate>()
                 .map(|certificate| certificate.0.iter().flat_map(|der| der.to_vec()).collect::<Vec<_>>())
@@ -411,8 +410,8 @@ mod tests {
     #[test]
     fn with_a_mesh_alone_others_are_refused() {
         let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), true, Vec::new());
-        assert!(edge.admit(&mut head("10.1.1.1", &[])).is_ok());
-        assert!(edge.admit(&mut head("192.0.2.9", &[])).is_err());
+        assert!(edge.admit(&mut head(&[]), "10.1.1.1".parse().unwrap()).is_ok());
+        assert!(edge.admit(&mut head(&[]), "192.0.2.9".parse().unwrap()).is_err());
     }
 
     #[test]
@@ -422,13 +421,14 @@ mod tests {
         for (peer, address, is_mesh) in
             [("uid:33", "192.0.2.7", true), ("uid:0", "uid:0", false), ("uid:34", "uid:34", false)]
         {
-            let mut admitted = head(peer, &claims);
-            assert_eq!(edge(false).admit(&mut admitted).unwrap().to_string(), address);
+            let mut admitted = head(&claims);
+            let peer: Address = peer.parse().unwrap();
+            assert_eq!(edge(false).admit(&mut admitted, peer).unwrap().to_string(), address);
             assert_eq!(admitted.extensions.get::<PeerCertificate>().is_some(), is_mesh, "{peer}");
             assert!(admitted.headers.is_empty(), "no claim is left");
-            assert_eq!(edge(true).admit(&mut head(peer, &claims)).is_ok(), is_mesh, "{peer}");
+            assert_eq!(edge(true).admit(&mut head(&claims), peer).is_ok(), is_mesh, "{peer}");
         }
-        assert_eq!(edge(false).admit(&mut head("uid:33", &[])).unwrap().to_string(), "uid:33");
+        assert_eq!(edge(false).admit(&mut head(&[]), "uid:33".parse().unwrap()).unwrap().to_string(), "uid:33");
     }
 
     const SECRET: &str = "mesh-mesh-mesh-mesh-mesh-mesh-mesh-1";
@@ -440,9 +440,9 @@ mod tests {
         let certificate = ("client-cert", ":MAA=:");
         let admitted = |peer, lines: &[(&str, &str)]| {
             let mesh = || Some(mesh(ClientAddress::XForwardedFor));
-            let mut head = head(peer, &[lines, &[certificate]].concat());
-            let only = Edge::new(mesh(), true, secrets()).admit(&mut head.clone()).is_ok();
-            Edge::new(mesh(), false, secrets()).admit(&mut head).unwrap();
+            let (mut head, peer) = (head(&[lines, &[certificate]].concat()), peer.parse().unwrap());
+            let only = Edge::new(mesh(), true, secrets()).admit(&mut head.clone(), peer).is_ok();
+            Edge::new(mesh(), false, secrets()).admit(&mut head, peer).unwrap();
             assert!(head.headers.is_empty(), "the secret goes no further");
             (only, head.extensions.get::<PeerCertificate>().is_some())
         };

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Response;
@@ -22,22 +23,23 @@ pub(crate) fn accepts(asked: &HeaderMap, encoding: &str) -> bool {
     })
 }
 
-/// Compresses a complete JSON answer to a caller who accepts that. A large one is compressed in the workshop, where one
-/// caller has one turn at a time; if too many wait there, it is sent as it is.
-pub(crate) async fn compress(workshop: &Workshop, actor: &ActorId, is_accepted: bool, response: &mut Response<Body>) {
+/// The bytes of a complete JSON answer that are worth compressing for a caller who accepts that.
+pub(crate) fn to_compress(is_accepted: bool, response: &mut Response<Body>) -> Option<Bytes> {
     if response.headers().get(CONTENT_TYPE).is_none_or(|media_type| media_type != "application/json") {
-        return;
+        return None;
     }
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
-    let Some(bytes) = response.body().complete().filter(|bytes| is_accepted && bytes.len() >= COMPRESSED_BYTES_MIN)
-    else {
-        return;
-    };
+    response.body().complete().filter(|bytes| is_accepted && bytes.len() >= COMPRESSED_BYTES_MIN)
+}
+
+/// A large answer is compressed in the workshop, where one caller has one turn at a time; if too many wait there, it is
+/// sent as it is.
+pub(crate) async fn compress(workshop: &Workshop, actor: &ActorId, bytes: Bytes, response: &mut Response<Body>) {
     let packed = if bytes.len() <= SMALL_BODY_BYTES_MAX {
         gzip(&bytes).ok()
     } else {
         let text = bytes.clone();
-        Box::pin(workshop.long(actor, move || gzip(&text))).await.ok().and_then(Result::ok)
+        workshop.long(actor, move || gzip(&text)).await.ok().and_then(Result::ok)
     };
     if let Some(packed) = packed.filter(|packed| packed.len() < bytes.len()) {
         *response.body_mut() = packed.into();

@@ -7,6 +7,7 @@ use http::request::Parts;
 use pilot_core::actor::Actor;
 use pilot_core::credentials::CredentialId;
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::TOKEN_BYTES_MIN;
 use pilot_ledger::refusals;
 use pilot_ledger::register::{self, Automatic};
 use pilot_wire::peer::Address;
@@ -30,13 +31,12 @@ pub struct Exposed {
 
 /// 400 if the request target contains a live token.
 pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: Address, asker: Asker) -> Result<(), Problem> {
-    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    // Our own prefix is not part of a token; with it, every item's id would be tried in a dozen combinations.
-    let target = target.strip_prefix("/v1/").unwrap_or(target);
-    let target = target.strip_prefix("items/").unwrap_or(target);
-    // In an absolute URL, the authority counts too: `http://token@host/`.
-    let authority = head.uri.authority().map_or("", |authority| authority.as_str());
-    let found = if target.len() + authority.len() <= SHORT_URL_BYTES_MAX {
+    let [target, authority] = searched(head);
+    let length = target.len() + authority.len();
+    if length < TOKEN_BYTES_MIN {
+        return Ok(());
+    }
+    let found = if length <= SHORT_URL_BYTES_MAX {
         find_in_url(app, [target, authority])
     } else {
         let parts = [target.to_owned(), authority.to_owned()];
@@ -59,6 +59,16 @@ pub async fn refuse_in_url(app: &Arc<App>, head: &Parts, address: Address, asker
             "Send the token in the Authorization header, and have this one rotated."
         },
     ))
+}
+
+/// What of a request target is searched for tokens.
+pub(crate) fn searched(head: &Parts) -> [&str; 2] {
+    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+    // Our own prefix is not part of a token; with it, every item's id would be tried in a dozen combinations.
+    let target = target.strip_prefix("/v1/").unwrap_or(target);
+    let target = target.strip_prefix("items/").unwrap_or(target);
+    // In an absolute URL, the authority counts too: `http://token@host/`.
+    [target, head.uri.authority().map_or("", |authority| authority.as_str())]
 }
 
 fn find_in_url(app: &App, parts: [&str; 2]) -> Option<Exposed> {

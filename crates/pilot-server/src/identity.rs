@@ -71,12 +71,25 @@ impl Identity {
         }
     }
 
+    /// Whether callers are known without asking anyone.
+    pub fn is_local(&self) -> bool {
+        !matches!(self, Identity::Oauth(_))
+    }
+
     pub async fn identify(&self, head: &Parts) -> Result<Caller, Denial> {
         match self {
-            Identity::CredentialFile(file) => file.identify(&head.headers),
             // Boxed, because the future is large when it has to ask the provider, and every request would carry the
             // space for it.
             Identity::Oauth(oauth) => Box::pin(oauth.identify(&head.headers)).await,
+            Identity::CredentialFile(_) | Identity::MutualTls(_) => self.identify_at_once(head),
+        }
+    }
+
+    /// For a mechanism that is local.
+    pub fn identify_at_once(&self, head: &Parts) -> Result<Caller, Denial> {
+        match self {
+            Identity::CredentialFile(file) => file.identify(&head.headers),
+            Identity::Oauth(_) => Err(Denial::because(Unknown::Undecided, "the identity provider was not asked")),
             Identity::MutualTls(_) if mutual_tls::is_of_another_site(&head.headers) => {
                 Err(Denial::because(Unknown::Missing, "the browser sent this on behalf of another site"))
             }

@@ -1,9 +1,10 @@
 //! The service's log: one line per event, to standard error, through the leak guard.
 //!
 //! Lines are gathered in memory and written by one thread every few milliseconds, so that a request never waits for a
-//! terminal or a full pipe. There is a space between the members of a JSON line: a token has none, so a line in which
-//! no word is as long as a token passes the guard after a quick check.
+//! terminal or a full pipe. There is a space between the members of a JSON line, and a token has none: so a request's
+//! line can contain one only if a member is as long as one, and such lines are searched when they are written.
 
+use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::TOKEN_BYTES_MIN;
 use pilot_core::time::Time;
 use pilot_core::visible;
 use tracing::field::{Field, Visit};
@@ -28,6 +30,12 @@ const GATHERING: Duration = Duration::from_millis(10);
 const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How much memory is kept for the next lines; after a burst the rest is freed.
 const KEPT_BYTES: usize = 1024 * 1024;
+
+/// How much memory a thread keeps for its next line.
+const KEPT_LINE_BYTES: usize = 4 * 1024;
+
+/// A value of this length is shorter than any token, with the quotes and the comma that follow it without a space.
+const SHORT_VALUE_BYTES_MAX: usize = TOKEN_BYTES_MIN - 4;
 
 /// Enough to see who is trying, and too few to fill a disk.
 const STRANGERS_PER_SECOND: u64 = 50;
@@ -74,6 +82,20 @@ struct Queue {
     /// Lines taken by the writing thread and not yet written.
     under_way: bool,
     in_a_hurry: bool,
+    /// Some line has a word that is long enough to be a token.
+    has_long_words: bool,
+}
+
+thread_local! {
+    /// The memory of the last line of this thread, for its next one.
+    static LINE: Cell<String> = const { Cell::new(String::new()) };
+}
+
+/// What is true of a line as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Marks {
+    in_a_hurry: bool,
+    has_long_words: bool,
 }
 
 impl Log {
@@ -146,23 +168,24 @@ impl Log {
             return;
         }
         let mut line = Line::begin(shown.format, now, level, "pilot_server::answer");
-        let message = if request.status >= 500 { "request failed" } else { "request answered" };
-        for (name, value) in [
-            ("message", message),
-            ("request_id", request.request_id),
-            ("method", request.method),
-            ("operation", request.operation),
-            ("actor_id", request.actor_id),
-            ("role", request.role),
-            ("origin", request.origin),
-            ("client_id", request.client_id),
-            ("cause", request.cause),
-        ] {
-            line.text(name, value);
+        line.text("message", if request.status >= 500 { "request failed" } else { "request answered" });
+        let members = [
+            (member!("request_id"), request.request_id),
+            (member!("method"), request.method),
+            (member!("operation"), request.operation),
+            (member!("actor_id"), request.actor_id),
+            (member!("role"), request.role),
+            (member!("origin"), request.origin),
+            (member!("client_id"), request.client_id),
+            (member!("cause"), request.cause),
+        ];
+        for (member, value) in members {
+            line.member(member, value);
         }
         line.number("status", u64::from(request.status));
         line.number("micros", request.micros);
-        self.push(&line.end(), level <= Level::WARN);
+        let has_long_words = members.iter().any(|(_, value)| value.len() > SHORT_VALUE_BYTES_MAX);
+        self.push(line, Marks { in_a_hurry: level <= Level::WARN, has_long_words });
     }
 
     /// Returns when every line logged before the call has been written.
@@ -178,7 +201,8 @@ impl Log {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, line: &str, in_a_hurry: bool) {
+    fn push(&self, line: Line, Marks { in_a_hurry, has_long_words }: Marks) {
+        let line = line.end();
         let mut queue = self.queue();
         // The last part is for warnings: nobody can hide one by filling the log with requests.
         let room = if in_a_hurry { WAITING_BYTES_MAX } else { WAITING_BYTES_MAX / 4 * 3 };
@@ -188,9 +212,13 @@ impl Log {
             return;
         }
         let was_empty = queue.text.is_empty();
-        queue.text.push_str(line);
+        queue.text.push_str(&line);
         queue.in_a_hurry |= in_a_hurry;
+        queue.has_long_words |= has_long_words;
         drop(queue);
+        if line.capacity() <= KEPT_LINE_BYTES {
+            LINE.set(line);
+        }
         if was_empty || in_a_hurry {
             self.0.arrived.notify_one();
         }
@@ -209,10 +237,11 @@ impl Log {
             }
             std::mem::swap(&mut queue.text, &mut text);
             let dropped = std::mem::take(&mut queue.dropped);
+            let has_long_words = std::mem::take(&mut queue.has_long_words);
             queue.in_a_hurry = false;
             queue.under_way = true;
             drop(queue);
-            self.write(&text, dropped);
+            self.write(&text, has_long_words, dropped);
             text.clear();
             text.shrink_to(KEPT_BYTES);
             self.queue().under_way = false;
@@ -220,13 +249,13 @@ impl Log {
         }
     }
 
-    fn write(&self, text: &str, dropped: u64) {
+    fn write(&self, text: &str, has_long_words: bool, dropped: u64) {
         let fallback = OnceLock::new();
         let guard =
             self.0.guard.get().unwrap_or_else(|| fallback.get_or_init(|| Arc::new(LeakGuard::for_generated_tokens())));
         let mut stderr = std::io::stderr();
         // Line by line, so that a token takes only its own line with it, and each line is searched equally thoroughly.
-        if text.lines().any(|line| guard.is_in(line)) {
+        if has_long_words && text.lines().any(|line| guard.is_in(line)) {
             let clean: String = text.lines().flat_map(|line| [guard.redact(line), "\n".into()]).collect();
             let _ = stderr.write_all(clean.as_bytes());
         } else {
@@ -273,12 +302,13 @@ impl<S: Subscriber> Layer<S> for Log {
         let metadata = event.metadata();
         let mut line = Line::begin(self.shown().format, self.0.clock.now(), *metadata.level(), metadata.target());
         event.record(&mut line);
-        self.push(&line.end(), *metadata.level() <= Level::WARN);
+        self.push(line, Marks { in_a_hurry: *metadata.level() <= Level::WARN, has_long_words: true });
     }
 }
 
 /// What is logged about a request: our own words, names that were checked, and in a cause the subject of a certificate. No
 /// header, body, path or query can get into it.
+#[derive(Default)]
 pub struct RequestLine<'a> {
     pub request_id: &'a str,
     pub method: &'a str,
@@ -293,6 +323,20 @@ pub struct RequestLine<'a> {
     pub micros: u64,
 }
 
+/// A member of a line about a request: what comes before its value, in either format.
+#[derive(Clone, Copy)]
+struct Member {
+    json: &'static str,
+    text: &'static str,
+}
+
+macro_rules! member {
+    ($name:literal) => {
+        Member { json: concat!(", \"", $name, "\": \""), text: concat!(" ", $name, "=") }
+    };
+}
+use member;
+
 /// A line being built. Each request makes one, so fixed parts are copied and only variable ones are formatted.
 struct Line {
     text: String,
@@ -301,11 +345,12 @@ struct Line {
 
 impl Line {
     fn begin(format: Format, now: Time, level: Level, target: &str) -> Line {
-        let mut text = String::with_capacity(512);
+        let mut text = LINE.take();
+        text.clear();
         match format {
             Format::Json => {
                 text.push_str("{\"time\": \"");
-                let _ = write!(text, "{now}");
+                now.push_to(&mut text);
                 for part in ["\", \"level\": \"", level.as_str(), "\", \"target\": \"", target, "\""] {
                     text.push_str(part);
                 }
@@ -347,6 +392,16 @@ impl Line {
         }
         self.name(name);
         self.quote();
+        let _ = self.write_str(value);
+        self.quote();
+    }
+
+    /// As [`Line::text`], in fewer steps.
+    fn member(&mut self, Member { json, text }: Member, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        self.text.push_str(if self.format == Format::Json { json } else { text });
         let _ = self.write_str(value);
         self.quote();
     }

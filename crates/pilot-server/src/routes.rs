@@ -20,7 +20,7 @@ mod router;
 
 pub use route::{Docs, Guarded, Handler, Needed, Parameter, RequestBody, Route, Success};
 use route::{at_once, file, guarded, open};
-pub use router::{FaultyTable, Found, Router, is_under_v1};
+pub use router::{FaultyTable, Found, FoundAtOnce, Router, is_under_v1};
 
 const ANY: Access = Access::AnyRole;
 

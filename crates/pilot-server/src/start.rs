@@ -234,8 +234,6 @@ fn main_listener(
     if let Some(tls) = tls {
         main.encrypt(tls);
     }
-    // While callers are unknown, long tasks are limited by address.
-    main.tell_peers();
     if let Some(config::Tls::Mesh(mesh)) = &config.tls {
         let (mesh, users) = (mesh.clone(), peers.mesh_users.clone());
         main.share_addresses(move |address| is_place_of(&mesh, &users, address));

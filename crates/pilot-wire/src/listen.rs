@@ -29,7 +29,7 @@ use crate::caps::Cap;
 use crate::clock;
 use crate::deadline::{Connection, Deadlines, PeerIsLate, TICK, Told, Watchdog, Watched};
 use crate::framing::{Ambiguous, Malformed};
-use crate::peer::{Address, Peer, PeerCertificate, origin};
+use crate::peer::{Address, PeerCertificate, origin};
 use crate::served::Served;
 use crate::socket_file::{SocketFile, SocketFileError, Wanted};
 use crate::tls::Tls;
@@ -51,7 +51,6 @@ pub struct Listener {
     deadlines: Deadlines,
     connections_max: usize,
     tls: Option<Arc<Tls>>,
-    tells_peers: bool,
     shared: Shared,
 }
 
@@ -88,7 +87,6 @@ impl Listener {
             deadlines: Deadlines::default(),
             connections_max: CONNECTIONS_MAX,
             tls: None,
-            tells_peers: false,
             shared: Box::new(|_| false),
         }
     }
@@ -106,11 +104,6 @@ impl Listener {
         self.connections_max = connections_max.min(CONNECTIONS_MAX);
     }
 
-    /// From now on every request carries its [`Peer`], at a small cost each time.
-    pub fn tell_peers(&mut self) {
-        self.tells_peers = true;
-    }
-
     /// Addresses that many callers share, such as a mesh's: they may take every place.
     pub fn share_addresses(&mut self, shared: impl Fn(Address) -> bool + Send + Sync + 'static) {
         self.shared = Box::new(shared);
@@ -125,7 +118,7 @@ impl Listener {
     pub async fn serve<S, H, F>(self, app: Arc<S>, handler: H, stop: watch::Receiver<bool>)
     where
         S: Served,
-        H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+        H: Fn(Arc<S>, Address, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let places = Arc::new(Semaphore::new(self.connections_max));
@@ -145,10 +138,10 @@ impl Listener {
             let Some((stream, address)) = accepted else { continue };
             let Some(place) = find_place(&*app, &places, &crowd, &watchdog, address, &mut stop).await else { continue };
             let (app, connection) = (Arc::clone(&app), watchdog.watch(Some(origin(address))));
-            let (tls, peer) = (self.tls.clone(), self.tells_peers.then_some(Peer(address)));
+            let tls = self.tls.clone();
             tokio::spawn(async move {
                 app.traffic().connection_opened();
-                let end = OtherEnd { peer, certificate: None, place };
+                let end = OtherEnd { address, certificate: None, place };
                 match (stream, tls) {
                     (Stream::Unix(socket), _) => {
                         let socket = Watched { socket, connection: Arc::clone(&connection) };
@@ -210,7 +203,8 @@ impl Drop for Begun<'_> {
 
 /// What every request of a connection is told about the other end.
 struct OtherEnd {
-    peer: Option<Peer>,
+    /// According to the socket.
+    address: Address,
     certificate: Option<PeerCertificate>,
     place: Place,
 }
@@ -225,7 +219,7 @@ async fn serve_encrypted<S, H, F>(
     handler: H,
 ) where
     S: Served,
-    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    H: Fn(Arc<S>, Address, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     if !clock::has_date() {
@@ -245,7 +239,6 @@ async fn serve_encrypted<S, H, F>(
     match shaken {
         Ok(Shaken::Plain(socket)) => {
             app.traffic().handshake_failed();
-            let end = OtherEnd { peer: None, ..end };
             serve_connection(app, socket, connection, end, answer_plain).await;
         }
         Ok(Shaken::Encrypted(stream)) => {
@@ -258,7 +251,8 @@ async fn serve_encrypted<S, H, F>(
         }
         Err(error) => {
             app.traffic().handshake_failed();
-            let origin = end.peer.filter(|_| app.records_origins()).map_or_else(String::new, |peer| peer.0.to_string());
+            let origin = Some(end.address).filter(|_| app.records_origins()).map(|address| address.to_string());
+            let origin = origin.unwrap_or_default();
             tracing::debug!(error = %error, origin, "a TLS handshake failed");
         }
     }
@@ -280,7 +274,7 @@ async fn shake_hands(tls: &Tls, socket: Watched<TcpStream>) -> io::Result<Shaken
 }
 
 /// Tells a client that used http instead of https, whatever it asked for.
-async fn answer_plain<S: Served>(app: Arc<S>, _: Request<Incoming>) -> Response<Body> {
+async fn answer_plain<S: Served>(app: Arc<S>, _: Address, _: Request<Incoming>) -> Response<Body> {
     let mut response = app.refuse(Malformed::Framing("This address speaks TLS: use https."));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
@@ -290,15 +284,12 @@ async fn serve_connection<S, T, H, F>(app: &Arc<S>, socket: T, connection: Arc<C
 where
     S: Served,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Arc<S>, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
+    H: Fn(Arc<S>, Address, Request<Incoming>) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let marks = Arc::new(Marks::default());
     let io = TokioIo::new(Raw::new(app, socket, &marks));
     let service = service_fn(|mut request: Request<Incoming>| {
-        if let Some(peer) = end.peer {
-            request.extensions_mut().insert(peer);
-        }
         if let Some(certificate) = &end.certificate {
             request.extensions_mut().insert(certificate.clone());
         }
@@ -314,7 +305,7 @@ where
             app.traffic().caps.reached(Cap::Streams, &end.place.origin());
             connection.expire();
         }
-        let answer = handler(Arc::clone(app), request);
+        let answer = handler(Arc::clone(app), end.address, request);
         async move {
             // Also if the request is abandoned halfway.
             let request = Begun(&connection);

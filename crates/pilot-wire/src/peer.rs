@@ -62,10 +62,6 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// The other end, according to the socket. The listener adds it to every request if anything needs it.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub Address);
-
 /// The client's certificate and its chain up to the issuer, as verified in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCertificate(pub Arc<[CertificateDer<'static>]>);

@@ -19,6 +19,7 @@ use pilot_wire::clock::since_1970;
 use pilot_wire::deadline::PeerIsLate;
 use pilot_wire::framing::{self, Malformed};
 use pilot_wire::listen::Listener;
+use pilot_wire::peer::Address;
 use pilot_wire::served::Served;
 use pilot_wire::traffic::Traffic;
 use tokio::sync::watch;
@@ -166,7 +167,7 @@ impl WitnessService {
     }
 }
 
-async fn answer(witness: Arc<Witness>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(witness: Arc<Witness>, _: Address, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
     if framing::check(&head).is_err() {
         return plain(400, "the message is ambiguous: two readers could understand it differently".into());

@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 use pilot_wire::body::Body;
 use pilot_wire::exposition::Exposition;
 use pilot_wire::framing::{self, Malformed};
+use pilot_wire::peer::Address;
 use pilot_wire::served::Served;
 use pilot_wire::traffic::Traffic;
 
@@ -31,12 +32,12 @@ impl Served for Operations {
     }
 }
 
-pub async fn answer_ops(operations: Arc<Operations>, request: Request<Incoming>) -> Response<Body> {
+pub async fn answer_ops(operations: Arc<Operations>, _: Address, request: Request<Incoming>) -> Response<Body> {
     let (app, (head, _)) = (&operations.0, request.into_parts());
     // HEAD has the headers of GET but no body.
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
     let answered = framing::check(&head).map_err(Problem::from).and_then(|()| route(app, method, head.uri.path()));
-    let mut response = answered.unwrap_or_else(|problem| problem.into_response(&app.request_ids.next()));
+    let mut response = answered.unwrap_or_else(|problem| problem.into_response(app.request_ids.next().as_str()));
     if head.method == Method::HEAD {
         remove_body(&mut response);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use pilot_api::access::ActorView;
 use pilot_api::access::{CredentialView, State};
@@ -18,7 +19,7 @@ use pilot_ledger::clock::Clock;
 use pilot_ledger::register::{Ended, KnownCredential, NamedCredential, Register, ShownCredential};
 
 use super::denial::{Denial, Unknown};
-use crate::caller::Caller;
+use crate::caller::{Caller, session_of};
 
 pub struct CredentialFile {
     credentials: Credentials,
@@ -35,6 +36,7 @@ struct Place {
     seen: AtomicI64,
     shown: Arc<ShownCredential>,
     named: NamedCredential,
+    session: Bytes,
 }
 
 const NEVER: i64 = i64::MIN;
@@ -51,6 +53,7 @@ impl CredentialFile {
             seen: AtomicI64::new(NEVER),
             shown: Arc::new(ShownCredential::new(credential.id.clone(), credential.expires_at)),
             named: credential.into(),
+            session: session_of(&credential.actor),
         };
         let places = credentials.entries().iter().map(place).collect();
         CredentialFile { credentials, places, role_map, guard, register, clock }
@@ -138,7 +141,13 @@ impl CredentialFile {
             self.guard.remember(token, digest);
             self.register.note_use(&place.named);
         }
-        Ok(Caller { actor: credential.actor.clone(), credential: Arc::clone(&place.shown), client: None, origin: None })
+        Ok(Caller {
+            actor: credential.actor.clone(),
+            credential: Arc::clone(&place.shown),
+            client: None,
+            session: Some(place.session.clone()),
+            origin: None,
+        })
     }
 
     fn counts(&self, credential: &Credential, now: Time) -> Result<(), Unknown> {

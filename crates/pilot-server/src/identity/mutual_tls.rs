@@ -188,7 +188,13 @@ impl MutualTls {
         }
         self.register.note_use(&known.named);
         known.seen.store(now.unix_micros(), Ordering::Relaxed);
-        Ok(Caller { actor: known.actor.clone(), credential: Arc::clone(&known.shown), client: None, origin: None })
+        Ok(Caller {
+            actor: known.actor.clone(),
+            credential: Arc::clone(&known.shown),
+            client: None,
+            session: None,
+            origin: None,
+        })
     }
 
     fn refuse(&self, known: &Known, unknown: Unknown) -> Denial {

@@ -128,6 +128,7 @@ impl Oauth {
             actor,
             credential: Arc::new(shown),
             client: Some(shown_client(&verified.client_id).into()),
+            session: None,
             origin: None,
         })
     }

@@ -16,10 +16,12 @@ pub enum Handler {
     Guarded(Access, Guarded),
 }
 
+/// Answers immediately: everything it needs is in memory.
+pub(crate) type AtOnce = fn(&App, &Caller, Option<&str>) -> Answer;
+
 #[derive(Clone, Copy)]
 pub enum Guarded {
-    /// Answers immediately: everything it needs is in memory.
-    AtOnce(fn(&App, &Caller, Option<&str>) -> Answer),
+    AtOnce(AtOnce),
     /// Reads a body or asks the store.
     InTime(fn(Call) -> Pending),
 }
@@ -82,7 +84,7 @@ pub(super) fn at_once(
     path: &'static str,
     operation: &'static str,
     access: Access,
-    handler: fn(&App, &Caller, Option<&str>) -> Answer,
+    handler: AtOnce,
     docs: Docs,
 ) -> Route {
     let handler = Handler::Guarded(access, Guarded::AtOnce(handler));

@@ -2,7 +2,8 @@
 
 use http::Method;
 
-use super::route::{Handler, Route};
+use super::route::{AtOnce, Guarded, Handler, Route};
+use crate::caller::Access;
 use crate::problem::{Code, Problem};
 
 /// Finds the route of a request; built once from the table.
@@ -19,6 +20,15 @@ pub struct FaultyTable(&'static str);
 pub struct Found<'r> {
     pub index: usize,
     pub route: &'r Route,
+    pub parameter: Option<String>,
+}
+
+/// The same of a route whose handler answers without waiting for anything.
+pub struct FoundAtOnce {
+    pub index: usize,
+    pub operation: &'static str,
+    pub access: Access,
+    pub handler: AtOnce,
     pub parameter: Option<String>,
 }
 
@@ -44,6 +54,18 @@ impl Router {
 
     pub fn routes(&self) -> &[Route] {
         &self.routes
+    }
+
+    /// The route, if its handler answers without waiting for anything.
+    pub fn find_at_once(&self, method: &Method, path: &str) -> Option<FoundAtOnce> {
+        let matched = self.paths.at(path).ok()?;
+        let (index, route) = matched.value.iter().find_map(|index| {
+            let route = self.routes.get(*index)?;
+            (route.method == *method).then_some((*index, route))
+        })?;
+        let Handler::Guarded(access, Guarded::AtOnce(handler)) = &route.handler else { return None };
+        let parameter = matched.params.iter().next().map(|(_, value)| value.to_owned());
+        Some(FoundAtOnce { index, operation: route.operation, access: *access, handler: *handler, parameter })
     }
 
     /// 404 or 405 if there is no route. HEAD is accepted wherever GET is.

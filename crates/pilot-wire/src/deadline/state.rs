@@ -12,7 +12,8 @@ pub enum Lasts {
 }
 
 /// How often connections are checked; deadlines are kept to this precision.
-pub const TICK: Duration = Duration::from_millis(250);
+pub const TICK: Duration = Duration::from_millis(TICK_MILLIS);
+const TICK_MILLIS: u64 = 250;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
@@ -196,5 +197,5 @@ fn counted(lasts: Lasts) -> usize {
 
 /// The tick this far from now.
 fn later(now: u64, span: Duration) -> u64 {
-    now.saturating_add(u64::try_from(span.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX))
+    now.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX) / TICK_MILLIS)
 }

@@ -8,6 +8,7 @@ use http::{Method, Request, Response, StatusCode};
 use pilot_wire::body::Body;
 use pilot_wire::framing::Malformed;
 use pilot_wire::listen::Listener;
+use pilot_wire::peer::Address;
 use pilot_wire::served::Served;
 use pilot_wire::traffic::Traffic;
 use tokio::sync::watch;
@@ -44,7 +45,7 @@ pub(crate) fn serve(listen: SocketAddr, gauges: Arc<Gauges>, stop: watch::Receiv
     Ok(address)
 }
 
-async fn answer<B>(health: Arc<Health>, request: Request<B>) -> Response<Body> {
+async fn answer<B>(health: Arc<Health>, _: Address, request: Request<B>) -> Response<Body> {
     let gauges = &health.0;
     match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD, "/healthz") => plain(200, "ok\n".into()),
