@@ -15,7 +15,7 @@ CREATE TABLE audit (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   item uuid NOT NULL REFERENCES item,
   version bigint NOT NULL,
-  data jsonb NOT NULL,
+  data text NOT NULL,
   previous_hash bytea NOT NULL,
   hash bytea NOT NULL,
   UNIQUE (item, version)

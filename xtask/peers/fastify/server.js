@@ -13,7 +13,8 @@ const pool = new pg.Pool({ connectionString: process.env.DATABASE, max: POOL, mi
 await pool.query(readFileSync(new URL("schema.sql", import.meta.url), "utf8"));
 
 const { credentials } = JSON.parse(readFileSync(process.env.CREDENTIALS, "utf8"));
-const callers = new Map(credentials.map((entry) => [entry.token_sha3_256, { actor: entry.actor_id, role: entry.roles[0] }]));
+const callerIn = (entry) => ({ actor: entry.actor_id, role: entry.roles[0] });
+const callers = new Map(credentials.map((entry) => [entry.token_sha3_256, callerIn(entry)]));
 
 const LOCK = { name: "lock", text: "SELECT * FROM item WHERE id = $1 FOR UPDATE" };
 const RECORD = {
@@ -62,8 +63,8 @@ app.post("/v1/items", { schema: { body: item } }, async (request, reply) => {
   const { title, payload } = request.body;
   const [id, digest] = [randomUUID(), sha256(JSON.stringify(payload)).toString("hex")];
   await pool.query(
-    "INSERT INTO item VALUES ($1, 1, 'draft', $2, NULL, $3, $4, $5, sha256($1::text::bytea))",
-    [id, request.caller.actor, title, payload, digest],
+    "INSERT INTO item VALUES ($1, 1, 'draft', $2, NULL, $3, $4, $5, $6)",
+    [id, request.caller.actor, title, payload, digest, sha256(id)],
   );
   return reply.code(201).send({ id, content_digest: digest, state: "draft", version: 1 });
 });
@@ -81,7 +82,7 @@ app.post("/v1/items/:id/transitions", { schema: { body: transition } }, async (r
     const hash = sha256(before.last_hash, entry);
     await client.query({ ...RECORD, values: [id, version, state, after.approved_by, hash, entry, before.last_hash] });
     await client.query("COMMIT");
-    return reply.code(201).send({ item_id: id, action: request.body.action, state, version, actor_id: request.caller.actor });
+    return reply.code(201).send({ item_id: id, state, version, actor_id: request.caller.actor });
   } catch (error) {
     await client.query("ROLLBACK");
     throw error;

@@ -15,7 +15,8 @@ Promise.withResolvers ??= () => {
 };
 
 const { credentials } = JSON.parse(readFileSync(process.env.CREDENTIALS, "utf8"));
-const callers = new Map(credentials.map((entry) => [entry.token_sha3_256, { actor: entry.actor_id, role: entry.roles[0] }]));
+const callerIn = (entry) => ({ actor: entry.actor_id, role: entry.roles[0] });
+const callers = new Map(credentials.map((entry) => [entry.token_sha3_256, callerIn(entry)]));
 
 const refuse = (errorCode, code) => {
   throw new restate.TerminalError(code, { errorCode });
