@@ -53,56 +53,90 @@ fn draw_bars(unit: &str, bars: &[(String, f64)]) -> (f64, String) {
             shapes,
             "<rect class=\"{colour}\" x=\"{BARS_FROM}\" y=\"{y}\" width=\"{length:.1}\" height=\"{BAR_HEIGHT}\"/>"
         );
-        shapes += &text(beside, middle, "start", number(*value).as_str());
+        shapes += &text(beside, middle, "start", &number(*value));
         y += BAR_PITCH;
     }
     let _ = writeln!(shapes, "<text class=\"faint\" x=\"{BARS_FROM}\" y=\"{}\">{}</text>", y + 8.0, escaped(unit));
     (y + 24.0, shapes)
 }
 
-fn draw_curves(unit: &str, along: &str, curves: &[(String, Vec<(f64, f64)>)]) -> (f64, String) {
-    let points = || curves.iter().flat_map(|(_, points)| points.iter());
-    let most = round_up(greatest(points().map(|(_, value)| *value)));
-    let logarithms = || points().map(|(size, _)| size.max(1.0).log10());
-    let (first, last) = (logarithms().fold(f64::INFINITY, f64::min), logarithms().fold(0.0, f64::max));
-    let (left, top) = CURVES_FROM;
-    let (right, bottom) = CURVES_TO;
-    let x = |size: f64| left + (right - left) * (size.max(1.0).log10() - first) / (last - first).max(f64::EPSILON);
-    let y = |value: f64| bottom - (bottom - top) * value / most;
-    let mut shapes = String::new();
-    for quarter in 0..=4 {
-        let value = most * f64::from(quarter) / 4.0;
-        shapes += &line(left, y(value), right, y(value));
-        shapes += &text(left - 8.0, y(value) + 4.5, "end", number(value).as_str());
-    }
-    let mut sizes: Vec<f64> = points().map(|(size, _)| *size).collect();
-    sizes.sort_by(f64::total_cmp);
-    sizes.dedup();
-    for size in sizes {
-        shapes += &text(x(size), bottom + 20.0, "middle", number(size).as_str());
-    }
-    shapes += &text(f64::midpoint(left, right), bottom + 40.0, "middle", along);
-    shapes += &text(left, top - 12.0, "start", unit);
+type Curve = (String, Vec<(f64, f64)>);
+
+fn draw_curves(unit: &str, along: &str, curves: &[Curve]) -> (f64, String) {
+    let axes = Axes::around(curves);
+    let mut shapes = axes.draw(unit, along, curves);
     let mut names = Vec::new();
     for ((name, points), colour) in curves.iter().zip(COLOURS.iter().cycle()) {
         let mut path = String::new();
         for (index, (size, value)) in points.iter().enumerate() {
-            let _ = write!(path, "{}{:.1} {:.1}", if index == 0 { "M" } else { " L" }, x(*size), y(*value));
-            let _ =
-                writeln!(shapes, "<circle class=\"{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>", x(*size), y(*value));
+            let (x, y) = (axes.x(*size), axes.y(*value));
+            let _ = write!(path, "{}{x:.1} {y:.1}", if index == 0 { "M" } else { " L" });
+            let _ = writeln!(shapes, "<circle class=\"{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>");
         }
         let _ = writeln!(shapes, "<path class=\"{colour}\" d=\"{path}\"/>");
-        names.extend(points.last().map(|(_, value)| (y(*value), name)));
+        names.extend(points.last().map(|(_, value)| (axes.y(*value), name.as_str())));
     }
-    // Names of curves that end close together are moved apart.
-    names.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+    (CURVES_HEIGHT, shapes + &draw_names(names))
+}
+
+/// Next to where the curves end; those that end close together are moved apart.
+fn draw_names(mut names: Vec<(f64, &str)>) -> String {
+    names.sort_by(|(above, _), (below, _)| above.total_cmp(below));
     let mut free_from = 0.0_f64;
+    let mut shapes = String::new();
     for (end, name) in names {
         let at = end.max(free_from);
-        shapes += &text(right + 12.0, at + 4.5, "start", name);
+        shapes += &text(CURVES_TO.0 + 12.0, at + 4.5, "start", name);
         free_from = at + NAME_PITCH;
     }
-    (CURVES_HEIGHT, shapes)
+    shapes
+}
+
+/// Logarithmic along the bottom, from zero upwards.
+struct Axes {
+    /// Logarithms of the smallest and the largest size.
+    first: f64,
+    last: f64,
+    most: f64,
+}
+
+impl Axes {
+    fn around(curves: &[Curve]) -> Axes {
+        let points = || curves.iter().flat_map(|(_, points)| points.iter());
+        let logarithms = || points().map(|(size, _)| size.max(1.0).log10());
+        Axes {
+            first: logarithms().fold(f64::INFINITY, f64::min),
+            last: logarithms().fold(0.0, f64::max),
+            most: round_up(greatest(points().map(|(_, value)| *value))),
+        }
+    }
+
+    fn x(&self, size: f64) -> f64 {
+        let share = (size.max(1.0).log10() - self.first) / (self.last - self.first).max(f64::EPSILON);
+        CURVES_FROM.0 + (CURVES_TO.0 - CURVES_FROM.0) * share
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        CURVES_TO.1 - (CURVES_TO.1 - CURVES_FROM.1) * value / self.most
+    }
+
+    fn draw(&self, unit: &str, along: &str, curves: &[Curve]) -> String {
+        let ((left, top), (right, bottom)) = (CURVES_FROM, CURVES_TO);
+        let mut shapes = String::new();
+        for quarter in 0..=4 {
+            let value = self.most * f64::from(quarter) / 4.0;
+            shapes += &line(left, self.y(value), right, self.y(value));
+            shapes += &text(left - 8.0, self.y(value) + 4.5, "end", &number(value));
+        }
+        let mut sizes: Vec<f64> = curves.iter().flat_map(|(_, points)| points.iter().map(|(size, _)| *size)).collect();
+        sizes.sort_by(f64::total_cmp);
+        sizes.dedup();
+        for size in sizes {
+            shapes += &text(self.x(size), bottom + 20.0, "middle", &number(size));
+        }
+        shapes += &text(f64::midpoint(left, right), bottom + 40.0, "middle", along);
+        shapes + &text(left, top - 12.0, "start", unit)
+    }
 }
 
 /// The next of 1, 2, 5, 10, 20, 50, … so that the axis has round numbers.
