@@ -14,7 +14,7 @@ pub(super) const NGINX: Tool = Tool { program: "/usr/sbin/nginx", package: "ngin
 
 /// The fields of the service's own line about a request.
 const LOG: &str = r#"
-  log_format line escape=none '{"time": "$time_iso8601", "level": "INFO", "target": "nginx", "message": "request answered", "request_id": "$request_id", "method": "$request_method", "operation": "get_session", $session, "status": $status, "seconds": $request_time}';
+  log_format line escape=none '{"time": "$time_iso8601", "level": "INFO", "target": "nginx", "message": "request answered", "request_id": "$request_id", "method": "$request_method", "operation": "get_session", "caller": {$session}, "status": $status, "seconds": $request_time}';
   access_log DIRECTORY/access.log line buffer=64k flush=1s;"#;
 const NO_LOG: &str = "\n  access_log off;";
 
