@@ -60,7 +60,8 @@ impl<'i> Peer<'i> {
         let engine = start_restate_server(directory.path())?;
         let mut command = inside(&engine, Path::new(NODE.program));
         command.arg("server.js").current_dir(root().join(RESTATE)).env("NODE_ENV", "production");
-        command.env("CREDENTIALS", credentials(installation));
+        // Otherwise it logs two lines for each call, which the server does not need.
+        command.env("CREDENTIALS", credentials(installation)).env("RESTATE_LOGGING", "WARN");
         command.env("ADMIN", "http://127.0.0.1:9070").env("INGRESS", "http://127.0.0.1:8080");
         let node = Server::start(&mut command, &directory.path().join("node.log"))?;
         Peer { node, engine: Engine::Restate(engine), installation, items: String::new(), _directory: directory }
