@@ -1,38 +1,142 @@
-//! `cargo xtask bench NAME`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 if
-//! nothing could be measured.
+//! `cargo xtask bench [NAME]`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 if
+//! something could not be measured.
 
-use crate::step::Failure;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::machine::Description;
+use self::page::Measured;
+use self::quiet::Before;
+use self::report::Section;
+use crate::step::{Failure, Stopwatch, root};
 
 mod export;
 mod flood;
 mod growth;
+mod length;
 mod load;
+mod machine;
 mod moves;
 mod options;
+mod page;
+mod plot;
+mod processor;
+mod quiet;
+mod report;
+mod rounds;
 mod rules;
 mod session;
+mod shown;
 mod transitions;
+mod turns;
 
-type Bench = (&'static str, fn(&[&str]) -> Result<(), Failure>);
+/// A benchmark with a part of the page.
+struct Bench {
+    name: &'static str,
+    /// As the page has it.
+    options: &'static [&'static str],
+    /// Checks the options, then builds and installs what it needs: nothing of that may run during a measurement.
+    prepare: fn(&[&str]) -> Result<(), Failure>,
+    measure: fn(&[&str]) -> Result<Section, Failure>,
+}
 
+/// In the order of the page.
 const BENCHES: &[Bench] = &[
-    ("session", session::run),
-    ("rules", rules::run),
-    ("transitions", transitions::run),
-    ("growth", growth::run),
-    ("flood", flood::run),
-    ("export", export::run),
+    Bench { name: "session", options: &[], prepare: session::prepare, measure: session::measure },
+    Bench { name: "transitions", options: &[], prepare: transitions::prepare, measure: transitions::measure },
+    Bench {
+        name: "transitions",
+        options: &["--store", "postgres"],
+        prepare: transitions::prepare,
+        measure: transitions::measure,
+    },
 ];
 
+type Printing = (&'static str, fn(&[&str]) -> Result<(), Failure>);
+
+/// Those that only print.
+const PRINTING: &[Printing] =
+    &[("rules", rules::run), ("growth", growth::run), ("flood", flood::run), ("export", export::run)];
+
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let names = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let [wanted, rest @ ..] = arguments else {
-        return Err(Failure::usage(format!("usage: cargo xtask bench NAME, where NAME is one of {}", names())));
-    };
-    let Some((_, bench)) = BENCHES.iter().find(|(name, _)| name == wanted) else {
-        return Err(Failure::usage(format!("unknown benchmark `{wanted}`; choose one of {}", names())));
+    let done = match arguments {
+        [] => run_all(&root().join("docs/reference")),
+        ["--into", directory] => run_all(&PathBuf::from(directory)),
+        ["--into", ..] => Err(Failure::usage("--into takes the directory for the page, and runs every benchmark")),
+        [name, rest @ ..] => run_one(name, rest),
     };
     // A benchmark does not refute anything: if it fails, it could not measure. A wrong option is still the caller's
     // fault.
-    bench(rest).map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
+    done.map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
+}
+
+fn run_one(name: &str, options: &[&str]) -> Result<(), Failure> {
+    if let Some((_, run)) = PRINTING.iter().find(|(printing, _)| *printing == name) {
+        return run(options);
+    }
+    let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
+        let names = BENCHES.iter().map(|bench| bench.name).chain(PRINTING.iter().map(|(name, _)| *name));
+        let mut names: Vec<_> = names.collect();
+        names.dedup();
+        return Err(Failure::usage(format!("unknown benchmark `{name}`; choose one of {}", names.join(", "))));
+    };
+    let measured = bench.run(options)?;
+    shown::print(&measured);
+    Ok(())
+}
+
+impl Bench {
+    fn run(&self, options: &[&str]) -> Result<Measured, Failure> {
+        (self.prepare)(options)?;
+        quiet::wait();
+        let before = Before::now();
+        let section = (self.measure)(options)?;
+        Ok(Measured { command: self.command(), section: Some(section), conditions: before.until_now() })
+    }
+
+    fn command(&self) -> String {
+        [&[self.name], self.options].concat().join(" ")
+    }
+}
+
+/// If one cannot be measured, the others are.
+fn run_all(directory: &Path) -> Result<(), Failure> {
+    let watch = Stopwatch::start();
+    // All of it first, so that the machine is quiet afterwards.
+    for bench in BENCHES {
+        (bench.prepare)(bench.options)?;
+    }
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
+    for bench in BENCHES {
+        println!("\n== {} ==", bench.command());
+        let before = Before::now();
+        let measured = bench.run(bench.options).unwrap_or_else(|failure| {
+            eprintln!("{}: {failure}", bench.command());
+            failed.push(bench.command());
+            Measured { command: bench.command(), section: None, conditions: before.until_now() }
+        });
+        all.push(measured);
+    }
+    write(directory, &all)?;
+    println!();
+    for measured in &all {
+        shown::print(measured);
+    }
+    println!("\n{} benchmarks in {:.0} minutes", all.len(), watch.elapsed().as_secs_f64() / 60.0);
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::environment(format!("could not be measured: {}", failed.join(", "))))
+}
+
+/// The page, and beside it the directory of its plots.
+fn write(directory: &Path, all: &[Measured]) -> Result<(), Failure> {
+    let plots = directory.join("performance");
+    let failed = |path: &Path, error| Failure::environment(format!("{}: {error}", path.display()));
+    fs::create_dir_all(&plots).map_err(|error| failed(&plots, error))?;
+    let put = |path: PathBuf, text: &str| fs::write(&path, text).map_err(|error| failed(&path, error));
+    for plot in all.iter().filter_map(|measured| measured.section.as_ref()).flat_map(|section| &section.plots) {
+        put(plots.join(format!("{}.svg", plot.file)), &plot::svg(plot))?;
+    }
+    put(directory.join("performance.md"), &page::markdown(&Description::read()?, all))
 }

@@ -69,12 +69,15 @@ cargo xtask COMMAND
                           break that cluster under load in 20 ways, or only in those whose names contain one of the
                           words, and check that nothing acknowledged is lost and that writes come back. Plays the
                           watchdog that Patroni needs: an old primary is killed before it may go on
+  bench [--into DIRECTORY]
+                          every benchmark that has a part in docs/reference/performance.md, one after the other; writes
+                          that page with its plots, there or into a directory
   bench session [--beside PATH]
-                          /v1/session with 1,000 credentials, compared with a bare axum handler and with another build
+                          /v1/session with 1,000 credentials, compared with nginx, axum and hyper and with another build
   bench rules             decisions per second of the rule engine
   bench transitions [--beside PATH]
-                          durable transitions over HTTP, compared with a plain SQLite loop that writes the same rows and
-                          with another build
+                          durable transitions over HTTP, compared with a plain SQLite loop that writes the same rows, with
+                          Fastify on PostgreSQL, with Restate and with another build
   bench transitions --store postgres
                           durable transitions on PostgreSQL by one node and by two, compared with pgbench
   bench growth            the same load on a ledger of 10 thousand and one of 5 million entries

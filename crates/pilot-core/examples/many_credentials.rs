@@ -1,7 +1,8 @@
 //! Makes a credential file of any size, for benchmarks: `many_credentials 1000`.
 //!
-//! Prints the clear token of the middle entry on the first line and the credential file on those after it. The tokens
-//! come from a counter, so a file made here must never guard anything.
+//! Prints the clear token of the middle entry on the first line and the credential file on those after it; with `tokens`
+//! as second argument, token, actor and role of each entry, one entry per line. The tokens come from a counter, so a
+//! file made here must never guard anything.
 #![allow(clippy::print_stdout, reason = "the benchmark reads token and file from standard output")]
 
 use std::error::Error;
@@ -17,6 +18,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (number, role) in (0..count).zip(Role::ALL.iter().cycle()) {
         let actor = Actor::new(format!("actor-{number:04}@example.org").parse()?, *role);
         entries.push(Credential::new(actor, &token(number)));
+    }
+    if std::env::args().nth(2).is_some_and(|what| what == "tokens") {
+        for (number, Credential { actor, .. }) in (0..count).zip(&entries) {
+            println!("{} {} {}", *token(number).hand_over(), actor.actor_id, actor.role);
+        }
+        return Ok(());
     }
     println!("{}", *token(count / 2).hand_over());
     print!("{}", Credentials::new(Schema::One, entries).to_json());

@@ -6,6 +6,9 @@
 //! `transitions N`, `seconds S`, `p50_micros M` and `p99_micros M`. The tokens of an initiator and an approver are the
 //! first two lines of standard input. Clients are spread over the addresses, which have commas between them.
 //!
+//! With `restate` as a fifth argument, the items are virtual objects of `xtask/peers/restate`, and the address is that of
+//! Restate's ingress.
+//!
 //! It speaks just enough HTTP/1.1 to this service to cost little itself: both share the machine's cores.
 #![allow(clippy::print_stdout, reason = "the benchmark reads the figures from standard output")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -25,7 +28,31 @@ struct Item {
     content_digest: String,
 }
 
+/// Whose paths are asked, and how success is answered.
+#[derive(Clone, Copy, PartialEq)]
+enum Api {
+    Pilot,
+    Restate,
+}
+
+impl Api {
+    fn transition(self, item: &str, action: &str) -> String {
+        match self {
+            Api::Pilot => format!("/v1/items/{item}/transitions"),
+            Api::Restate => format!("/item/{item}/{action}"),
+        }
+    }
+
+    fn success(self) -> &'static [u8] {
+        match self {
+            Api::Pilot => b"HTTP/1.1 201",
+            Api::Restate => b"HTTP/1.1 200",
+        }
+    }
+}
+
 struct Setting {
+    api: Api,
     addresses: Vec<String>,
     clients: usize,
     initiator: String,
@@ -35,9 +62,10 @@ struct Setting {
 
 fn main() -> Result<(), Anything> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [addresses, clients, what, number] = arguments.as_slice() else {
-        return Err("usage: transitions_load ADDRESSES CLIENTS prepare|run NUMBER".into());
+    let [addresses, clients, what, number, rest @ ..] = arguments.as_slice() else {
+        return Err("usage: transitions_load ADDRESSES CLIENTS prepare|run NUMBER [restate]".into());
     };
+    let api = if rest.first().is_some_and(|api| api == "restate") { Api::Restate } else { Api::Pilot };
     let input = std::io::read_to_string(std::io::stdin())?;
     let mut lines = input.lines();
     let mut token = || lines.next().map(str::to_owned).ok_or("two tokens are needed on standard input");
@@ -47,7 +75,7 @@ fn main() -> Result<(), Anything> {
     };
     let items = lines.filter_map(item).collect();
     let addresses = addresses.split(',').map(str::to_owned).collect();
-    let setting = Setting { addresses, clients: clients.parse()?, initiator, approver, items };
+    let setting = Setting { api, addresses, clients: clients.parse()?, initiator, approver, items };
     let number = number.parse()?;
     // One thread: more would only take from the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -65,12 +93,18 @@ async fn prepare(setting: &Setting, items: u64) -> Result<(), Anything> {
         let body = format!(
             r#"{{"workflow":"controlled-operation","title":"An operation to measure, {number}","payload":{{"purpose":"Room for the new region","operation":"psql -f grow.sql","risk":"low","rollback_plan":"psql -f shrink.sql"}}}}"#
         );
-        connection.ask(&post("/v1/items", &setting.initiator, &body), b"HTTP/1.1 201").await?;
+        let path = match setting.api {
+            Api::Pilot => "/v1/items".to_owned(),
+            Api::Restate => setting.api.transition(&format!("operation-{number}"), "propose"),
+        };
+        connection.ask(&post(&path, &setting.initiator, &body), setting.api.success()).await?;
         let made: Value = serde_json::from_slice(connection.body())?;
         let text = |name: &str| made.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let submit =
-            post(&format!("/v1/items/{}/transitions", text("id")), &setting.initiator, r#"{"action":"submit"}"#);
-        connection.ask(&submit, b"HTTP/1.1 201").await?;
+        if setting.api == Api::Pilot {
+            let path = setting.api.transition(&text("id"), "submit");
+            let submit = post(&path, &setting.initiator, r#"{"action":"submit"}"#);
+            connection.ask(&submit, setting.api.success()).await?;
+        }
         println!("{} {}", text("id"), text("content_digest"));
     }
     Ok(())
@@ -114,17 +148,20 @@ fn post(path: &str, token: &str, body: &str) -> Vec<u8> {
 struct Client {
     connection: Connection,
     requests: Vec<Vec<u8>>,
+    success: &'static [u8],
 }
 
 impl Client {
     async fn open(address: &str, setting: &Setting, items: &[Item]) -> Result<Client, Anything> {
         let approve = |item: &Item| format!(r#"{{"action":"approve","content_digest":"{}"}}"#, item.content_digest);
         let revoke = |_: &Item| r#"{"action":"revoke_approval","comment":"One more look at the numbers"}"#.to_owned();
-        let request =
-            |item: &Item, body: String| post(&format!("/v1/items/{}/transitions", item.id), &setting.approver, &body);
-        let there = items.iter().map(|item| request(item, approve(item)));
-        let back = items.iter().map(|item| request(item, revoke(item)));
-        Ok(Client { connection: Connection::open(address).await?, requests: there.chain(back).collect() })
+        let request = |item: &Item, action: &str, body: String| {
+            post(&setting.api.transition(&item.id, action), &setting.approver, &body)
+        };
+        let there = items.iter().map(|item| request(item, "approve", approve(item)));
+        let back = items.iter().map(|item| request(item, "revoke_approval", revoke(item)));
+        let requests = there.chain(back).collect();
+        Ok(Client { connection: Connection::open(address).await?, requests, success: setting.api.success() })
     }
 
     /// Ends with every item as it was found. Gives the time each answer took.
@@ -133,7 +170,7 @@ impl Client {
         while Instant::now() < end {
             for request in &self.requests {
                 let asked = Instant::now();
-                self.connection.ask(request, b"HTTP/1.1 201").await?;
+                self.connection.ask(request, self.success).await?;
                 micros.push(u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX));
             }
         }

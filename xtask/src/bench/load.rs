@@ -2,15 +2,21 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::step::{Failure, cannot_start, output_of, program, shown};
+use super::processor;
+use crate::step::{Failure, cannot_start, output_of, program, quiet_output_of, shown};
 
 const SERVER_CORE: &str = "0";
 const LOAD_CORE: &str = "1";
-/// In everything it reports to programs, the kernel counts processor time in hundredths of a second.
-const TICKS_PER_SECOND: f64 = 100.0;
+const LOOK: Duration = Duration::from_millis(100);
+/// How often a server that does not announce itself is tried.
+const START_LOOKS: u32 = 300;
+/// How often a server is looked at that was asked to stop, before it is killed.
+const STOP_LOOKS: u32 = 100;
 
 /// A running server; stopped when dropped.
 pub(super) struct Server {
@@ -19,11 +25,29 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `executable` on its own core.
-    pub(super) fn start_pinned(executable: &Path, arguments: &[&str], log: &Path) -> Result<Server, Failure> {
-        let mut command = program("taskset", &["--cpu-list", SERVER_CORE]);
-        command.arg(executable).args(arguments);
-        Server::start(&mut command, log)
+    /// Starts a program that says nothing once it listens; waits until it accepts connections.
+    pub(super) fn start_silent(command: &mut Command, address: &str, log: &Path) -> Result<Server, Failure> {
+        let mut server = Server::spawn(command, address, log)?;
+        for _ in 0..START_LOOKS {
+            if TcpStream::connect(address).is_ok() {
+                return Ok(server);
+            }
+            if server.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        let said = fs::read_to_string(log).unwrap_or_default();
+        Err(Failure::environment(format!("`{}` did not start listening; it said:\n{said}", shown(command))))
+    }
+
+    /// Starts a program and does not wait.
+    pub(super) fn spawn(command: &mut Command, address: &str, log: &Path) -> Result<Server, Failure> {
+        let line = shown(command);
+        let log = File::create(log).map_err(|error| cannot_start(&line, &error))?;
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        let child = spawned.map_err(|error| cannot_start(&line, &error))?;
+        Ok(Server { child, url: format!("http://{address}") })
     }
 
     /// Starts a program that prints `listening on URL` to standard output; its log goes to a file, as it would under a
@@ -61,14 +85,9 @@ impl Server {
         kib.map(|kib| kib / 1024.0).ok_or_else(|| Failure::environment(format!("{path}: has no VmRSS")))
     }
 
-    /// Processor time used so far, user and system together, by all threads.
+    /// Processor time used so far, user and system together, by all threads and by the processes it has started.
     pub(super) fn cpu_seconds(&self) -> Result<f64, Failure> {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let text = fs::read_to_string(&path).map_err(|error| Failure::environment(format!("{path}: {error}")))?;
-        // The program's name may contain anything, so fields are counted from its closing parenthesis.
-        let fields = text.rsplit(") ").next().unwrap_or("").split(' ');
-        let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
-        Ok(ticks / TICKS_PER_SECOND)
+        processor::seconds_of_tree(self.child.id())
     }
 
     pub(super) fn measure(&self, path: &str, header: &str, seconds: u32) -> Result<Figures, Failure> {
@@ -88,9 +107,24 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Asked first: a server that is killed leaves its own processes behind.
+        let _ = quiet_output_of(&mut program("kill", &["-TERM", &self.child.id().to_string()]));
+        for _ in 0..STOP_LOOKS {
+            if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A program on the core for servers.
+pub(super) fn pinned(executable: &Path, arguments: &[&str]) -> Command {
+    let mut command = program("taskset", &["--cpu-list", SERVER_CORE]);
+    command.arg(executable).args(arguments);
+    command
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -22,7 +22,7 @@ pub(super) fn build() -> Result<(), Failure> {
     let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release"]).args(arguments));
     build(&["--package", "pilot"])?;
     build(&["--package", "pilot-server", "--example", "transitions_load"])?;
-    build(&["--package", "pilot-evidence", "--example", "judge"])?;
+    build(&["--package", "pilot-evidence", "--example", "judge", "--example", "log_cost"])?;
     build(&["--package", "pilot-store", "--example", "raw_commit", "--example", "fill_store"])
 }
 
@@ -110,6 +110,11 @@ impl Installation {
         self.directory.path()
     }
 
+    /// Of the initiator and the approver, one per line.
+    pub(super) fn tokens(&self) -> &str {
+        &self.tokens
+    }
+
     /// Where the service keeps its store.
     pub(super) fn store(&self) -> PathBuf {
         self.directory.path().join("data/pilot.db")
@@ -171,8 +176,13 @@ pub(super) fn built() -> PathBuf {
 
 fn load(addresses: &str, clients: &str, (what, number): (&str, &str), input: &str) -> Result<String, Failure> {
     let mut command = example("transitions_load");
-    command.args([addresses, clients, what, number]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let line = shown(&command);
+    output_with(command.args([addresses, clients, what, number]), input)
+}
+
+/// Standard output of a program that is given its input.
+pub(super) fn output_with(command: &mut Command, input: &str) -> Result<String, Failure> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let line = shown(command);
     let mut child = command.spawn().map_err(|error| cannot_start(&line, &error))?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(input.as_bytes()).map_err(|error| cannot_start(&line, &error))?;
@@ -224,11 +234,15 @@ impl Moves {
         }
     }
 
-    fn print(&self, what: &str, round: &str) {
+    pub(super) fn print(&self, what: &str, round: &str) {
         let Moves { per_second, p50_micros, p99_micros, cpu_micros } = self;
         let cpu = if cpu_micros.is_nan() { String::new() } else { format!("{cpu_micros:.1}") };
-        println!("{what:<15} {round:<6} {per_second:>9.0} {p50_micros:>8.0} {p99_micros:>8.0}   {cpu:>6}");
+        println!("{what:<20} {round:<6} {per_second:>9.0} {p50_micros:>8.0} {p99_micros:>8.0}   {cpu:>6}");
     }
+}
+
+pub(super) fn print_heading() {
+    println!("what                 round    moves/s   p50 µs   p99 µs   server CPU µs per move");
 }
 
 /// Runs one round of moves.
@@ -237,7 +251,7 @@ pub(super) type Round<'r> = &'r dyn Fn() -> Result<Moves, Failure>;
 /// Measures all of `kinds` in turn, so that whatever else the machine does affects all of them equally; prints every
 /// round, and prints and returns the medians in the order of `kinds`.
 pub(super) fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
-    println!("what            round    moves/s   p50 µs   p99 µs   server CPU µs per move");
+    print_heading();
     let mut rounds = vec![Vec::new(); kinds.len()];
     for round in 1..=ROUNDS {
         for ((what, measure), all) in kinds.iter().zip(&mut rounds) {

@@ -1,152 +1,201 @@
-//! What the session check costs compared with a bare axum handler with a static body: same machine, same run, one core
+//! What the session check costs compared with nginx, with axum and with hyper alone: same machine, same run, one core
 //! each.
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::load::{Figures, Server};
-use super::moves::{load_average, print_figure};
+use super::length::round_seconds;
+use super::load::{self, Figures, Server};
+use super::moves::Directory;
+use super::page::number;
+use super::report::{Drawing, Plot, Section, Table, Target};
+use super::rounds::Rounds;
 use crate::step::{Failure, cargo, output_of, run_timed, target_dir};
 use crate::tools::{self, TASKSET, WRK};
 
-const CREDENTIALS: &str = "1000";
-const ROUNDS: usize = 3;
-const WARM_UP_SECONDS: u32 = 2;
-const ROUND_SECONDS: u32 = 5;
-const PER_CPU_SECOND_TARGET: &str = "at least 0.85";
-const P99_TARGET: &str = "at most 1.5";
+mod nginx;
 
-pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let other = super::options::other_program(arguments)?;
+const CREDENTIALS: &str = "1000";
+const ROUNDS: usize = 5;
+const WARM_UP_SECONDS: u32 = 2;
+
+/// What the service is compared with, and the target for its requests per CPU second divided by theirs.
+const PEERS: [(&str, Option<f64>); 5] = [
+    ("nginx with a log", Some(1.0)),
+    ("nginx", Some(0.9)),
+    ("axum", Some(0.95)),
+    ("hyper", None),
+    ("other build", Some(1.0)),
+];
+
+pub(super) fn prepare(options: &[&str]) -> Result<(), Failure> {
+    super::options::other_program(options)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 {
         return Err(Failure::environment("server and load need one core each, but this machine has only one"));
     }
     tools::install_missing(&[WRK, TASKSET])?;
-    run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;
-    run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot-server", "--example", "bare_axum"]))?;
+    tools::install_missing_services(&[nginx::NGINX], &["nginx"])?;
+    let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release", "--package"]).args(arguments));
+    build(&["pilot"])?;
+    build(&["pilot-core", "--example", "many_credentials"])?;
+    build(&["pilot-server", "--example", "session_peers"])
+}
+
+pub(super) fn measure(options: &[&str]) -> Result<Section, Failure> {
+    let other = super::options::other_program(options)?;
     let release = target_dir().join("release");
-    let credentials = many_credentials()?;
-    let here = Installation::make("here", &credentials)?;
-    let log = here.path.join("axum.log");
+    let credentials = Credentials::make()?;
+    let place = |name: &str| Place::make(name, &credentials);
+    let (here, there, peers) = (place("session")?, place("session-other")?, place("session-peers")?);
+    let (quiet, logging) = (Directory::make("nginx")?, Directory::make("nginx-log")?);
+    let peer = |name: &str| peers.serve_peer(&release.join("examples/session_peers"), name);
     let mut servers = vec![
         ("pilot", here.serve(&release.join("pilot"))?),
-        ("axum", Server::start_pinned(&release.join("examples/bare_axum"), &[], &log)?),
+        ("nginx with a log", nginx::start(logging.path(), &credentials.tokens, true)?),
+        ("nginx", nginx::start(quiet.path(), &credentials.tokens, false)?),
+        ("axum", peer("axum")?),
+        ("hyper", peer("hyper")?),
     ];
-    let there = Installation::make("other", &credentials)?;
     if let Some(program) = other {
-        servers.push(("other", there.serve(&program)?));
+        servers.push(("other build", there.serve(&program)?));
     }
-    let (token, _) = credentials;
-    compare(&servers, &format!("Authorization: Bearer {token}"))
+    let rounds = run_rounds(&servers, &format!("Authorization: Bearer {}", credentials.token))?;
+    Ok(Section { about: about()?, ..section(&rounds) })
 }
+
+fn about() -> Result<String, Failure> {
+    Ok(format!(
+        "`GET /v1/session` with one of {CREDENTIALS} credentials, over 32 connections that stay open. The server has one \
+         core and the load generator, wrk, the other. All servers answer the same JSON, and are measured in turns, \
+         {ROUNDS} rounds of {} seconds each. Requests per CPU second count what the server's processes used, user and \
+         system together.\n\n\
+         {} looks the `Authorization` header up in a `map` of the same tokens; with a log, it writes the same fields as \
+         the service for each request to a file, gathered in a buffer of 64 KiB. axum and hyper \
+         (`crates/pilot-server/examples/session_peers.rs`) look the SHA3-256 digest of the token up in a hash map, with \
+         the system's allocator, and do nothing else. The service writes its log to a file, counts, keeps its limits \
+         and deadlines, and searches the log for tokens.",
+        round_seconds(),
+        nginx::version()?
+    ))
+}
+
+/// Of one server.
+type Measured = (&'static str, Vec<Figures>);
 
 /// In turn, so that whatever else the machine does affects all of them equally.
-fn compare(servers: &[(&str, Server)], header: &str) -> Result<(), Failure> {
-    println!("load average before: {}", load_average());
+fn run_rounds(servers: &[(&'static str, Server)], header: &str) -> Result<Vec<Measured>, Failure> {
     for (_, server) in servers {
-        server.measure("/v1/session", header, WARM_UP_SECONDS)?;
+        server.measure("/v1/session", header, WARM_UP_SECONDS.min(round_seconds()))?;
     }
-    println!("server  round    requests   req/s   CPU s   req/CPU s   p50 µs   p99 µs");
-    let mut rounds = vec![Vec::new(); servers.len()];
+    println!("server             round  req/s   CPU s   req/CPU s   p50 µs   p99 µs");
+    let mut all: Vec<Measured> = servers.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for round in 1..=ROUNDS {
-        for ((name, server), all) in servers.iter().zip(&mut rounds) {
-            let figures = server.measure("/v1/session", header, ROUND_SECONDS)?;
-            print_row(name, &round.to_string(), &figures);
-            all.push(figures);
+        for ((name, server), (_, rounds)) in servers.iter().zip(&mut all) {
+            let figures = server.measure("/v1/session", header, round_seconds())?;
+            print_row(name, round, &figures);
+            rounds.push(figures);
         }
     }
-    let medians: Vec<_> = rounds.iter().map(|rounds| medians(rounds)).collect();
-    for ((name, _), figures) in servers.iter().zip(&medians) {
-        print_row(name, "median", figures);
-    }
-    println!();
-    if let [pilot, axum, rest @ ..] = medians.as_slice() {
-        let speed = |other: &Figures| format!("{:.3}", pilot.per_cpu_second / other.per_cpu_second);
-        let wait = |other: &Figures| format!("{:.3}", pilot.p99_micros / other.p99_micros);
-        print_figure("pilot / axum, requests per CPU second", &speed(axum), PER_CPU_SECOND_TARGET);
-        print_figure("pilot / axum, p99", &wait(axum), P99_TARGET);
-        if let [other] = rest {
-            print_figure("pilot / other, requests per CPU second", &speed(other), "about 1");
-            print_figure("pilot / other, p99", &wait(other), "about 1");
-        }
-    }
-    Ok(())
+    Ok(all)
 }
 
-fn print_row(name: &str, round: &str, figures: &Figures) {
-    let Figures { requests, per_second, cpu_seconds, per_cpu_second, p50_micros, p99_micros } = figures;
+fn print_row(name: &str, round: usize, figures: &Figures) {
+    let Figures { per_second, cpu_seconds, per_cpu_second, p50_micros, p99_micros, .. } = figures;
     println!(
-        "{name:<7} {round:<6} {requests:>10.0} {per_second:>7.0} {cpu_seconds:>7.2} {per_cpu_second:>11.0} {p50_micros:>8.0} {p99_micros:>8.0}"
+        "{name:<18} {round:>5} {per_second:>6.0} {cpu_seconds:>7.2} {per_cpu_second:>11.0} {p50_micros:>8.0} {p99_micros:>8.0}"
     );
 }
 
-/// The median of each figure separately.
-fn medians(rounds: &[Figures]) -> Figures {
-    let median = |figure: fn(&Figures) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(figure).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+fn section(all: &[Measured]) -> Section {
+    let rounds_of = |wanted: &str, figure: fn(&Figures) -> f64| {
+        let found = all.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, rounds)| rounds.iter().map(figure).collect::<Rounds>()).unwrap_or_default()
     };
-    Figures {
-        requests: median(|round| round.requests),
-        per_second: median(|round| round.per_second),
-        cpu_seconds: median(|round| round.cpu_seconds),
-        per_cpu_second: median(|round| round.per_cpu_second),
-        p50_micros: median(|round| round.p50_micros),
-        p99_micros: median(|round| round.p99_micros),
+    let speed = |name: &str| rounds_of(name, |figures| figures.per_cpu_second);
+    let ratio = |name: &str| speed("pilot").over(&speed(name));
+    let measured = |name: &str| all.iter().any(|(found, _)| *found == name);
+    let figures = PEERS.iter().filter(|(name, _)| measured(name)).filter_map(|(name, target)| {
+        let what = format!("pilot / {name}, requests per CPU second");
+        Some(ratio(name).figure(what, "", Target::AtLeast((*target)?)))
+    });
+    let row = |name: &&'static str| {
+        let [per_second, p50, p99]: [fn(&Figures) -> f64; 3] =
+            [|figures| figures.per_second, |figures| figures.p50_micros, |figures| figures.p99_micros];
+        let median = |figure| number(rounds_of(name, figure).median());
+        let compared = format!("{:.2}", ratio(name).median());
+        vec![(*name).to_owned(), median(per_second), number(speed(name).median()), compared, median(p50), median(p99)]
+    };
+    let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+    let bars = names.iter().map(|name| ((*name).to_owned(), speed(name).median())).collect();
+    let columns = vec!["server", "requests/s", "requests/CPU s", "pilot / it", "p50 µs", "p99 µs"];
+    Section {
+        title: "Session check",
+        command: "session",
+        figures: figures.collect(),
+        tables: vec![Table { columns, rows: names.iter().map(row).collect() }],
+        plots: vec![Plot {
+            file: "session",
+            title: "Session check".into(),
+            drawing: Drawing::Bars { unit: "requests per second of server CPU", bars },
+        }],
+        ..Section::default()
     }
 }
 
-/// A token, and the credential file in which it is one of many.
-type Credentials = (String, String);
+struct Credentials {
+    /// That of the middle entry.
+    token: String,
+    file: String,
+    /// Token, actor and role of each entry, one entry per line.
+    tokens: String,
+}
 
-fn many_credentials() -> Result<Credentials, Failure> {
-    let example = ["run", "--quiet", "--release", "--package", "pilot-core", "--example", "many_credentials"];
-    let made = output_of(cargo(&example).args(["--", CREDENTIALS]))?;
-    let (token, file) = made.split_once('\n').unwrap_or_default();
-    if file.is_empty() {
-        return Err(Failure::environment("the example many_credentials printed nothing"));
+impl Credentials {
+    fn make() -> Result<Credentials, Failure> {
+        let example = || super::moves::example("many_credentials");
+        let made = output_of(example().arg(CREDENTIALS))?;
+        let tokens = output_of(example().args([CREDENTIALS, "tokens"]))?;
+        match made.split_once('\n') {
+            Some((token, file)) if !file.is_empty() => {
+                Ok(Credentials { token: token.to_owned(), file: file.to_owned(), tokens })
+            }
+            _ => Err(Failure::environment("the example many_credentials printed nothing")),
+        }
     }
-    Ok((token.to_owned(), file.to_owned()))
 }
 
-/// A configured service in its own directory, removed when dropped.
-struct Installation {
-    path: PathBuf,
-}
+/// A configured service in its own directory.
+struct Place(Directory);
 
-impl Installation {
-    fn make(name: &str, (_, credentials): &Credentials) -> Result<Installation, Failure> {
-        let path = std::env::temp_dir().join(format!("pilot-bench-{name}-{}", std::process::id()));
-        let directory = fs::DirBuilder::new().mode(0o700).create(&path);
-        directory.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
-        let installation = Installation { path };
-        installation.write("credentials.json", credentials)?;
-        installation.write("pilot.toml", "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n")?;
-        Ok(installation)
+impl Place {
+    fn make(name: &str, credentials: &Credentials) -> Result<Place, Failure> {
+        let place = Place(Directory::make(name)?);
+        place.write("credentials.json", &credentials.file)?;
+        place.write("pilot.toml", "listen = \"127.0.0.1:0\"\n[credentials]\nfile = \"credentials.json\"\n")?;
+        Ok(place)
     }
 
     fn serve(&self, program: &Path) -> Result<Server, Failure> {
-        let config = self.path.join("pilot.toml");
-        let arguments = ["serve", "--config", &config.to_string_lossy()];
-        Server::start_pinned(program, &arguments, &self.path.join("pilot.log"))
+        let mut serve = load::pinned(program, &["serve", "--config"]);
+        Server::start(serve.arg(self.file("pilot.toml")), &self.file("pilot.log"))
+    }
+
+    fn serve_peer(&self, program: &Path, name: &str) -> Result<Server, Failure> {
+        let mut serve = load::pinned(program, &[name]);
+        Server::start(serve.arg(self.file("credentials.json")), &self.file(&format!("{name}.log")))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
-        let path = self.path.join(name);
-        write_private(&path, text).map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
+        let path = self.file(name);
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))
     }
-}
-
-impl Drop for Installation {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::super::moves::{CLIENTS, Directory, Moves, ROUND_SECONDS};
+use super::super::moves::{CLIENTS, Directory, Moves};
+use super::super::{length, processor};
 use crate::postgres;
 use crate::step::{Failure, cannot_start, output_of, program, quiet_output_of, root, run};
 
@@ -60,6 +61,11 @@ impl Server {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// Processor time used so far by all its processes.
+    pub(super) fn cpu_seconds(&self) -> Result<f64, Failure> {
+        processor::seconds_of_tree(self.child.id())
+    }
+
     /// A program of PostgreSQL, with a database to connect to.
     fn client(&self, name: &str, database: &str) -> Command {
         let mut command = Command::new(postgres::programs().join(name));
@@ -86,7 +92,10 @@ impl Server {
         let logs = Directory::make("pgbench")?;
         let mut command = self.client("pgbench", database);
         command.args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--client", CLIENTS, "--log"]);
-        command.args(["--time", &ROUND_SECONDS.to_string()]).arg("--log-prefix").arg(logs.path().join("moves"));
+        command
+            .args(["--time", &length::round_seconds().to_string()])
+            .arg("--log-prefix")
+            .arg(logs.path().join("moves"));
         command.arg("--file").arg(script);
         let report = quiet_output_of(&mut command)?;
         let mut micros = Vec::new();
@@ -120,6 +129,14 @@ impl Drop for Server {
         }
         let _ = self.child.wait();
     }
+}
+
+/// `PostgreSQL 15.18`
+pub(super) fn version() -> Result<String, Failure> {
+    let mut server = Command::new(postgres::programs().join("postgres"));
+    // `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`
+    let text = output_of(server.arg("--version"))?;
+    Ok(format!("PostgreSQL {}", text.split_whitespace().nth(2).unwrap_or_default()))
 }
 
 fn data(directory: &Directory) -> PathBuf {

@@ -7,13 +7,20 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::super::length::round_seconds;
 use super::super::load;
-use super::super::moves::{
-    self, CLIENTS, ITEMS, Installation, Moves, ROUND_SECONDS, Round, WARM_UP_SECONDS, compare, print_figure,
-};
+use super::super::moves::{self, CLIENTS, ITEMS, Installation, Moves, WARM_UP_SECONDS};
+use super::super::page::number;
+use super::super::report::{Drawing, Figure, Plot, Section, Table, Target};
+use super::super::turns::Turns;
 use super::database::{self, Server};
 use crate::step::Failure;
 
+const PGBENCH: &str = "pgbench";
+const PGBENCH_FUNCTION: &str = "pgbench, function";
+const ONE: &str = "pilot, one node";
+const TWO: &str = "pilot, two nodes";
+const UNIT: &str = "transitions per second";
 /// Enough to see what one head allows, whatever the clients wait for.
 const MANY_CLIENTS: &str = "512";
 const MANY_ITEMS: usize = 512;
@@ -62,63 +69,106 @@ const FUNCTION: &str = r"
 SELECT move(decode(lpad(to_hex(:number::integer), 32, '0'), 'hex'), :is_approval = 1);
 ";
 
-pub(super) fn run() -> Result<(), Failure> {
-    moves::build()?;
+pub(super) fn measure() -> Result<Section, Failure> {
     let database = Server::start()?;
     let (one, two) = (Ledger::start(&database, "one", 1)?, Ledger::start(&database, "two", 2)?);
     let peer = Peer::prepare(&database)?;
-    println!("{CLIENTS} clients, {ITEMS} items; load average before: {}", moves::load_average());
-    let (statements, function): (Round<'_>, Round<'_>) =
-        (&|| database.pgbench("peer", &peer.statements), &|| database.pgbench("peer", &peer.function));
-    let (of_one, of_two): (Round<'_>, Round<'_>) = (&|| one.measure(), &|| two.measure());
-    let medians = compare(&[
-        ("pgbench", statements),
-        ("pgbench, function", function),
-        ("pilot, one node", of_one),
-        ("pilot, two nodes", of_two),
+    let turns = Turns::take(&[
+        (PGBENCH, &|| database.pgbench("peer", &peer.statements)),
+        (PGBENCH_FUNCTION, &|| database.pgbench("peer", &peer.function)),
+        (ONE, &|| one.measure()),
+        (TWO, &|| two.measure()),
     ])?;
-    if let [statements, function, one, two] = medians.as_slice() {
-        let ratio = |of: &Moves, to: &Moves| format!("{:.2}", of.per_second / to.per_second);
-        print_figure("one node / pgbench", &ratio(one, statements), "at least 3");
-        print_figure("one node / pgbench with one function", &ratio(one, function), "at least 1");
-        print_figure("two nodes / one node", &ratio(two, one), "at least 1");
-        println!("p99 {:.1} ms with one node, {:.1} ms with two\n", one.p99_micros / 1e3, two.p99_micros / 1e3);
-    }
-    measure_slow_commits(&database, &one, &two)?;
-    print_growth(&database)?;
-    println!("load average after: {}", moves::load_average());
-    Ok(())
+    let slow = measure_slow_commits(&database, &one, &two)?;
+    let bars = turns.bars(&turns.names());
+    Ok(Section {
+        title: "Durable transitions on PostgreSQL",
+        command: "transitions --store postgres",
+        about: format!("{} {}", about()?, describe_growth(&database)?),
+        figures: figures(&turns),
+        tables: vec![turns.table(), slow_table(&slow)],
+        plots: vec![
+            Plot {
+                file: "transitions-postgres",
+                title: format!("Durable transitions on PostgreSQL, {CLIENTS} callers"),
+                drawing: Drawing::Bars { unit: UNIT, bars },
+            },
+            Plot {
+                file: "transitions-slow-commits",
+                title: "Durable transitions on PostgreSQL with slow commits".into(),
+                drawing: Drawing::Curves { unit: UNIT, along: "milliseconds more for each commit", curves: slow },
+            },
+        ],
+    })
 }
 
-/// What the head allows if each commit takes this much longer.
-fn measure_slow_commits(database: &Server, one: &Ledger, two: &Ledger) -> Result<(), Failure> {
-    println!("each commit takes longer by   clients   one node, moves/s   two nodes, moves/s");
-    let (one_many, two_many) = (one.more_items()?, two.more_items()?);
+fn about() -> Result<String, Failure> {
+    Ok(format!(
+        "The same load on {}, with commits that wait for the disk, by one node and by two on one ledger. pgbench writes \
+         the same rows with one transaction for each transition: as single statements, and as one function in the \
+         database. It has it easier: its transactions have no order, so they do not wait for each other, and their \
+         entries are in no tree. CPU is that of the nodes, without the database.\n\n\
+         The second table shows what remains if each commit takes longer by so much, with its locks held, as a distant \
+         standby would make it.",
+        database::version()?
+    ))
+}
+
+fn figures(turns: &Turns) -> Vec<Figure> {
+    let ratio = |of: &str, to: &str| turns.per_second(of).over(&turns.per_second(to));
+    vec![
+        ratio(ONE, PGBENCH).figure("one node / pgbench", "", Target::AtLeast(3.0)),
+        ratio(ONE, PGBENCH_FUNCTION).figure("one node / pgbench with one function", "", Target::AtLeast(1.0)),
+        ratio(TWO, ONE).figure("two nodes / one node", "", Target::AtLeast(1.0)),
+    ]
+}
+
+/// What the head allows if each commit takes this much longer: a curve for each number of callers and of nodes.
+fn measure_slow_commits(database: &Server, one: &Ledger, two: &Ledger) -> Result<Curves, Failure> {
+    let kinds = [
+        (one, CLIENTS, one.items.clone()),
+        (two, CLIENTS, two.items.clone()),
+        (one, MANY_CLIENTS, one.prepare(MANY_ITEMS)?),
+        (two, MANY_CLIENTS, two.prepare(MANY_ITEMS)?),
+    ];
+    let name = |ledger: &Ledger, clients: &str| match ledger.nodes.len() {
+        1 => format!("one node, {clients} callers"),
+        nodes => format!("{nodes} nodes, {clients} callers"),
+    };
+    let mut curves: Curves = kinds.iter().map(|(ledger, clients, _)| (name(ledger, clients), Vec::new())).collect();
     for milliseconds in COMMIT_MILLISECONDS {
         database.delay_commits(milliseconds)?;
-        for (clients, of_one, of_two) in [(CLIENTS, &one.items, &two.items), (MANY_CLIENTS, &one_many, &two_many)] {
-            let of_one = one.measure_with(clients, of_one, ROUND_SECONDS)?.per_second;
-            let of_two = two.measure_with(clients, of_two, ROUND_SECONDS)?.per_second;
-            println!("{milliseconds:>22} ms {clients:>12} {of_one:>19.0} {of_two:>20.0}");
+        for ((ledger, clients, items), (name, curve)) in kinds.iter().zip(&mut curves) {
+            let moves = ledger.measure_with(clients, items, round_seconds())?;
+            println!("{name}, {milliseconds} ms more for each commit: {:.0} moves/s", moves.per_second);
+            curve.push((f64::from(milliseconds), moves.per_second));
         }
     }
     database.delay_commits(0)?;
-    println!();
-    Ok(())
+    Ok(curves)
+}
+
+/// Transitions per second over milliseconds.
+type Curves = Vec<(String, Vec<(f64, f64)>)>;
+
+fn slow_table(curves: &Curves) -> Table {
+    let row = |(name, points): &(String, Vec<(f64, f64)>)| {
+        let cells = points.iter().map(|(_, per_second)| number(*per_second));
+        std::iter::once(name.clone()).chain(cells).collect()
+    };
+    let columns = vec!["each commit takes longer by", "1 ms", "2 ms", "5 ms"];
+    Table { columns, rows: curves.iter().map(row).collect() }
 }
 
 /// Bytes for each entry, of what was written by now.
-fn print_growth(database: &Server) -> Result<(), Failure> {
+fn describe_growth(database: &Server) -> Result<String, Failure> {
     let statement = "SELECT size, pg_total_relation_size('entry') / size, pg_total_relation_size('tile') / size, \
                      pg_total_relation_size('document') / size FROM head";
     let found = database.sql("one", statement)?;
-    let [entries, entry, tile, document] = found.trim().split('|').collect::<Vec<_>>()[..] else {
+    let [_, entry, tile, document] = found.trim().split('|').collect::<Vec<_>>()[..] else {
         return Err(Failure::environment(format!("psql printed {found}")));
     };
-    println!(
-        "after {entries} entries: {entry} bytes an entry with its indexes, {tile} of tiles, {document} of comments"
-    );
-    Ok(())
+    Ok(format!("An entry takes {entry} bytes with its indexes, {tile} of tiles and {document} of comments."))
 }
 
 /// One ledger, and the nodes that write it.
@@ -155,12 +205,8 @@ impl Ledger {
         }
     }
 
-    fn more_items(&self) -> Result<String, Failure> {
-        self.prepare(MANY_ITEMS)
-    }
-
     fn measure(&self) -> Result<Moves, Failure> {
-        self.measure_with(CLIENTS, &self.items, ROUND_SECONDS)
+        self.measure_with(CLIENTS, &self.items, round_seconds())
     }
 
     fn measure_with(&self, clients: &str, items: &str, seconds: u32) -> Result<Moves, Failure> {
