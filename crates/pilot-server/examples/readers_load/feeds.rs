@@ -193,7 +193,7 @@ impl Writer {
             self.begin_item().await?;
         }
         let path = format!("/v1/items/{}/comments", self.item);
-        let made = self.post(&path, r#"{"comment":"One more look at the numbers"}"#).await?;
+        let made = self.post(&path, r#"{"text":"One more look at the numbers"}"#).await?;
         Ok(made.get("entry").and_then(Value::as_u64).ok_or("a comment has no entry")?)
     }
 
