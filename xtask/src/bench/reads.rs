@@ -17,8 +17,8 @@ const SAMPLE: u64 = 1_000;
 const ROUNDS: usize = 3;
 const FEW: usize = 1;
 const MANY: usize = 16;
-/// A round has as many requests as a second and a half allows, within these bounds.
-const ROUND_MICROS: f64 = 1.5e6;
+/// A round has as many requests as a second allows, within these bounds.
+const ROUND_MICROS: f64 = 1e6;
 const REQUESTS_MIN: usize = 32;
 const REQUESTS_MAX: usize = 4_000;
 /// How deep a list is entered: pages of a thousand summaries.
