@@ -50,7 +50,9 @@ pub(super) struct Grown {
     pub(super) loaded_mib: f64,
     server: Server,
     /// One per line, as the load generator expects them.
-    items: String,
+    moved: String,
+    /// The ids of others, which stay as they are: an item's proof and bundle grow with each move.
+    read: Vec<String>,
     period: String,
     auditor: Vec<String>,
     installation: Installation,
@@ -64,7 +66,8 @@ impl Grown {
         drop(installation.start()?);
         let watch = Stopwatch::start();
         let mut fill = moves::example("fill_store");
-        let items = output_of(fill.arg(installation.store()).args([entries.to_string(), ITEMS.to_string()]))?;
+        let sample = output_of(fill.arg(installation.store()).args([entries.to_string(), (2 * ITEMS).to_string()]))?;
+        let (moved, read) = shared_out(&sample);
         let store_mib = fs::metadata(installation.store()).map_or(0, |found| found.len()) >> 20;
         eprintln!("{entries} entries, {store_mib} MiB, filled in {:.0} s", watch.elapsed().as_secs_f64());
         let (server, start_seconds) = started(&installation)?;
@@ -79,7 +82,8 @@ impl Grown {
             resting_mib,
             loaded_mib: f64::NAN,
             server,
-            items,
+            moved,
+            read,
             period,
             auditor,
             installation,
@@ -87,7 +91,7 @@ impl Grown {
     }
 
     pub(super) fn warm_up(&mut self) -> Result<(), Failure> {
-        self.installation.measure(&self.server, &self.items, WARM_UP_SECONDS)?;
+        self.installation.measure(&self.server, &self.moved, WARM_UP_SECONDS)?;
         let readers = Readers { server: &self.server, tokens: &self.auditor };
         for read in &READS {
             readers.ask(1, read.count / 8 + 1, &(read.paths)(self))?;
@@ -97,7 +101,7 @@ impl Grown {
 
     /// One round of everything.
     pub(super) fn measure(&mut self) -> Result<(), Failure> {
-        self.writes.add(self.installation.measure(&self.server, &self.items, ROUND_SECONDS)?.per_second);
+        self.writes.add(self.installation.measure(&self.server, &self.moved, ROUND_SECONDS)?.per_second);
         let readers = Readers { server: &self.server, tokens: &self.auditor };
         let answers = READS.iter().map(|read| readers.ask(1, read.count, &(read.paths)(self)));
         let answers = answers.collect::<Result<Vec<_>, _>>()?;
@@ -118,17 +122,20 @@ impl Grown {
         f64::from(u32::try_from(self.entries).unwrap_or(u32::MAX))
     }
 
-    fn ids(&self) -> impl Iterator<Item = &str> {
-        self.items.lines().filter_map(|line| line.split(' ').next())
-    }
-
     fn of_items(&self, what: &str) -> Vec<String> {
-        self.ids().map(|id| format!("/v1/items/{id}{what}")).collect()
+        self.read.iter().map(|id| format!("/v1/items/{id}{what}")).collect()
     }
 
     fn bundles(&self) -> Vec<String> {
-        self.ids().map(|id| format!("/v1/evidence?item={id}")).collect()
+        self.read.iter().map(|id| format!("/v1/evidence?item={id}")).collect()
     }
+}
+
+/// Every other item of a sample to move, and the ids of the rest.
+fn shared_out(sample: &str) -> (String, Vec<String>) {
+    let moved: Vec<_> = sample.lines().step_by(2).collect();
+    let id = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    (moved.join("\n"), sample.lines().skip(1).step_by(2).map(id).collect())
 }
 
 /// Starts several times; the last one keeps running.
@@ -172,5 +179,16 @@ pub(super) fn check_free(entries: u64) -> Result<(), Failure> {
             needed >> 20
         ))),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_item_is_both_moved_and_read() {
+        let (moved, read) = shared_out("a 1\nb 2\nc 3\nd 4\n");
+        assert_eq!((moved.as_str(), read), ("a 1\nc 3", vec!["b".to_owned(), "d".to_owned()]));
     }
 }
