@@ -11,6 +11,7 @@ use self::report::Section;
 use crate::step::{Failure, Stopwatch, root};
 
 mod export;
+mod feed;
 mod flood;
 mod growth;
 mod length;
@@ -22,11 +23,14 @@ mod page;
 mod plot;
 mod processor;
 mod quiet;
+mod readers;
+mod reads;
 mod report;
 mod rounds;
 mod rules;
 mod session;
 mod shown;
+mod start;
 mod transitions;
 mod turns;
 
@@ -50,13 +54,17 @@ const BENCHES: &[Bench] = &[
         prepare: transitions::prepare,
         measure: transitions::measure,
     },
+    Bench { name: "reads", options: &[], prepare: readers::prepare, measure: reads::measure },
+    Bench { name: "feed", options: &[], prepare: readers::prepare, measure: feed::measure },
+    Bench { name: "export", options: &[], prepare: export::prepare, measure: export::measure },
+    Bench { name: "start", options: &[], prepare: start::prepare, measure: start::measure },
+    Bench { name: "growth", options: &[], prepare: growth::prepare, measure: growth::measure },
 ];
 
 type Printing = (&'static str, fn(&[&str]) -> Result<(), Failure>);
 
 /// Those that only print.
-const PRINTING: &[Printing] =
-    &[("rules", rules::run), ("growth", growth::run), ("flood", flood::run), ("export", export::run)];
+const PRINTING: &[Printing] = &[("rules", rules::run), ("flood", flood::run)];
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let done = match arguments {

@@ -2,18 +2,28 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use super::moves::{self, Installation, pilot, print_figure};
-use crate::step::{Failure, Stopwatch, output_of};
+use super::load::Server;
+use super::moves::{self, Installation, pilot};
+use super::report::{Section, Table, Target};
+use super::rounds::Rounds;
+use crate::step::{Failure, Stopwatch, output_of, program};
+use crate::tools::{self, TASKSET};
 
 /// Just below the most that one bundle can hold: the service adds its starts.
-const ENTRIES: u64 = 999_900;
+const ENTRIES: u32 = 999_900;
 const ROUNDS: usize = 3;
+/// Where a bundle is verified.
+const CORE: &str = "1";
 
-pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
+pub(super) fn prepare(arguments: &[&str]) -> Result<(), Failure> {
     super::options::none(arguments)?;
-    moves::build()?;
+    tools::install_missing(&[TASKSET])?;
+    moves::build()
+}
+
+pub(super) fn measure(_: &[&str]) -> Result<Section, Failure> {
     let installation = Installation::make("export")?;
     let token = installation.auditor()?;
     // The first start creates the directory and the log key.
@@ -21,81 +31,114 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let mut fill = moves::example("fill_store");
     output_of(fill.arg(installation.store()).args([&ENTRIES.to_string(), "1"]))?;
     let server = installation.start()?;
-    let count = f64::from(u32::try_from(ENTRIES).unwrap_or(u32::MAX));
-    println!("load average before: {}", moves::load_average());
-    println!("round   seconds   entries/s   server CPU s   entries/CPU s   resident MiB");
-    let mut best: f64 = 0.0;
     let bundle = installation.path().join("all.zip");
-    for round in 1..=ROUNDS {
-        let _ = std::fs::remove_file(&bundle);
+    let mut exported = Exported::default();
+    for _ in 0..ROUNDS {
+        exported.round(&server, &bundle, &token)?;
+    }
+    drop(server);
+    let key = output_of(pilot(&["log", "key", "--config"]).arg(installation.path().join("pilot.toml")))?;
+    let mut verified = Verified::default();
+    for _ in 0..ROUNDS {
+        verified.round(&bundle, key.trim())?;
+    }
+    Ok(section(&exported, &verified))
+}
+
+/// Round by round.
+#[derive(Default)]
+struct Exported {
+    per_second: Rounds,
+    per_cpu_second: Rounds,
+    resident_mib: Rounds,
+}
+
+impl Exported {
+    fn round(&mut self, server: &Server, bundle: &Path, token: &Path) -> Result<(), Failure> {
+        let _ = std::fs::remove_file(bundle);
         let mut export =
             pilot(&["evidence", "export", "--from", "1970-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"]);
-        export.arg("--out").arg(&bundle).arg("--token-file").arg(&token);
+        export.arg("--out").arg(bundle).arg("--token-file").arg(token);
         export.args(["--url", &format!("http://{}", server.address())]);
         let (before, watch) = (server.cpu_seconds()?, Stopwatch::start());
         output_of(&mut export)?;
-        let (wall, cpu) = (watch.elapsed().as_secs_f64(), server.cpu_seconds()? - before);
-        let resident = server.resident_mib()?;
-        println!(
-            "{round:<7} {wall:>7.2}   {:>9.0}   {cpu:>12.2}   {:>13.0}   {resident:>12.0}",
-            count / wall,
-            count / cpu
-        );
-        best = best.max(count / cpu);
+        self.per_second.add(f64::from(ENTRIES) / watch.elapsed().as_secs_f64());
+        self.per_cpu_second.add(f64::from(ENTRIES) / (server.cpu_seconds()? - before));
+        self.resident_mib.add(server.resident_mib()?);
+        Ok(())
     }
-    print_figure("best, entries per second of CPU", &format!("{best:.0}"), "at least 100000");
-    let key = output_of(pilot(&["log", "key", "--config"]).arg(installation.path().join("pilot.toml")))?;
-    println!("\nround   integrity s   entries/s   rules s   entries/s   resident MiB");
-    let (mut integrity, mut rules, mut most) = (0.0_f64, 0.0_f64, 0_u64);
-    for round in 1..=ROUNDS {
-        let judged = judge(&bundle, key.trim())?;
-        let (first, second) = (count / judged.integrity, count / judged.rules);
-        println!(
-            "{round:<7} {:>11.2}   {first:>9.0}   {:>7.2}   {second:>9.0}   {:>12}",
-            judged.integrity, judged.rules, judged.resident_mib
-        );
-        (integrity, rules, most) = (integrity.max(first), rules.max(second), most.max(judged.resident_mib));
-    }
-    print_figure("best, entries per second of integrity", &format!("{integrity:.0}"), "at least 200000");
-    print_figure("best, entries per second of legality", &format!("{rules:.0}"), "at least 60000");
-    print_figure("most memory, MiB", &most.to_string(), "at most 512");
-    println!("load average after: {}", moves::load_average());
-    Ok(())
 }
 
-struct Judged {
-    /// Seconds until every byte was compared with what was signed.
-    integrity: f64,
-    /// Seconds of asking the rules again.
-    rules: f64,
-    resident_mib: u64,
+/// Round by round.
+#[derive(Default)]
+struct Verified {
+    /// Entries of which every byte was compared with what was signed, each second.
+    integrity: Rounds,
+    /// Entries for which the rules were asked again, each second.
+    legality: Rounds,
+    resident_mib: Rounds,
 }
 
-/// Times the stages of a verification by the lines that tell of them.
-fn judge(bundle: &Path, key: &str) -> Result<Judged, Failure> {
-    let mut command = moves::example("judge");
-    let watch = Stopwatch::start();
-    let mut child = command
-        .arg(bundle)
-        .arg(key)
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| Failure::environment(format!("the example `judge` cannot be started: {error}")))?;
-    let lines = BufReader::new(child.stdout.take().ok_or_else(|| Failure::environment("it has no output"))?);
-    let (mut begun, mut verdict, mut resident_mib) = (None, String::new(), 0);
-    for line in lines.lines() {
-        verdict = line.map_err(|error| Failure::environment(error.to_string()))?;
-        if verdict == "Replaying" {
-            begun = Some(watch.elapsed().as_secs_f64());
+impl Verified {
+    /// Times the stages of a verification by the lines that tell of them.
+    fn round(&mut self, bundle: &Path, key: &str) -> Result<(), Failure> {
+        let watch = Stopwatch::start();
+        let mut child = pinned(&moves::example("judge"))
+            .arg(bundle)
+            .arg(key)
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| Failure::environment(format!("the example `judge` cannot be started: {error}")))?;
+        let lines = BufReader::new(child.stdout.take().ok_or_else(|| Failure::environment("it has no output"))?);
+        let (mut begun, mut verdict, mut resident_mib) = (None, String::new(), f64::NAN);
+        for line in lines.lines() {
+            verdict = line.map_err(|error| Failure::environment(error.to_string()))?;
+            if verdict == "Replaying" {
+                begun = Some(watch.elapsed().as_secs_f64());
+            }
+            if let Some(line) = verdict.strip_prefix("VmHWM:") {
+                resident_mib = line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(f64::NAN) / 1024.0;
+            }
         }
-        if let Some(line) = verdict.strip_prefix("VmHWM:") {
-            resident_mib = line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(u64::MAX) / 1024;
-        }
+        let all = watch.elapsed().as_secs_f64();
+        let status = child.wait().map_err(|error| Failure::environment(error.to_string()))?;
+        let Some(begun) = begun.filter(|_| status.success() && verdict.starts_with("The evidence holds")) else {
+            return Err(Failure::refuted(format!("the bundle was not verified: {verdict} ({status})")));
+        };
+        self.integrity.add(f64::from(ENTRIES) / begun);
+        self.legality.add(f64::from(ENTRIES) / (all - begun));
+        self.resident_mib.add(resident_mib);
+        Ok(())
     }
-    let all = watch.elapsed().as_secs_f64();
-    let status = child.wait().map_err(|error| Failure::environment(error.to_string()))?;
-    match begun.filter(|_| status.success() && verdict.starts_with("The evidence holds")) {
-        Some(integrity) => Ok(Judged { integrity, rules: all - integrity, resident_mib }),
-        None => Err(Failure::refuted(format!("the bundle was not verified: {verdict} ({status})"))),
-    }
+}
+
+fn pinned(command: &Command) -> Command {
+    program("taskset", &["--cpu-list", CORE, &command.get_program().to_string_lossy()])
+}
+
+fn section(exported: &Exported, verified: &Verified) -> Section {
+    let figures = vec![
+        exported.per_cpu_second.figure("export, entries per second of CPU", "", Target::AtLeast(100_000.0)),
+        exported.per_second.figure("export, entries per second", "", Target::AtLeast(100_000.0)),
+        verified.integrity.figure("verify integrity, entries per second", "", Target::AtLeast(200_000.0)),
+        verified.legality.figure("verify legality, entries per second", "", Target::AtLeast(60_000.0)),
+        verified.resident_mib.figure("verify, most memory", "MiB", Target::AtMost(512.0)),
+    ];
+    let row = |what: &str, per_second: &Rounds, memory: &Rounds| {
+        let seconds = f64::from(ENTRIES) / per_second.median();
+        let numbers =
+            [format!("{:.0}", per_second.median()), format!("{seconds:.1}"), format!("{:.0}", memory.median())];
+        std::iter::once(what.to_owned()).chain(numbers).collect()
+    };
+    let rows = vec![
+        row("export", &exported.per_second, &exported.resident_mib),
+        row("verify integrity", &verified.integrity, &verified.resident_mib),
+        row("verify legality", &verified.legality, &verified.resident_mib),
+    ];
+    let about = format!(
+        "One bundle of a whole ledger of {ENTRIES} entries: exported over HTTP by `pilot evidence export`, which \
+         shares the machine's cores with the service, and verified on one core."
+    );
+    let tables = vec![Table { columns: vec!["what", "entries/s", "seconds", "resident MiB"], rows }];
+    Section { title: "Evidence", command: "export", about, figures, tables, plots: vec![] }
 }

@@ -1,84 +1,137 @@
-//! How cost grows with the ledger: the same load, over items spread across the whole store, on a small and on a large
-//! one.
+//! How cost grows with the ledger: the same load, over items spread across the whole store, on ledgers of several sizes.
 
-use std::fs;
+use super::options;
+use super::readers;
+use super::report::{Drawing, Figure, Plot, Section, Table, Target};
+use super::rounds::Rounds;
+use crate::step::Failure;
 
-use super::load::Server;
-use super::moves::{self, ITEMS, Installation, Moves, ROUND_SECONDS, WARM_UP_SECONDS, compare, print_figure};
-use crate::step::{Failure, Stopwatch, output_of, program};
+use grown::{Grown, READS};
 
-const SMALL_ENTRIES: u64 = 10_000;
-const LARGE_ENTRIES: u64 = 5_000_000;
-/// The file and its write-ahead log, with room to spare.
-const BYTES_PER_ENTRY: u64 = 2_000;
+mod grown;
 
-pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    super::options::none(arguments)?;
-    moves::build()?;
-    let small = Grown::make("small", SMALL_ENTRIES)?;
-    let large = Grown::make("large", LARGE_ENTRIES)?;
-    println!("load average before: {}", moves::load_average());
-    for grown in [&small, &large] {
-        grown.measure(WARM_UP_SECONDS)?;
-    }
-    let medians = compare(&[
-        ("small ledger", &|| small.measure(ROUND_SECONDS)),
-        ("large ledger", &|| large.measure(ROUND_SECONDS)),
-    ])?;
-    if let [of_small, of_large] = medians.as_slice() {
-        let speed = of_large.per_second / of_small.per_second;
-        print_figure("large / small, moves per second", &format!("{speed:.2}"), "at least 0.85");
-    }
-    for (name, grown) in [("small", &small), ("large", &large)] {
-        let (start, resident) = (grown.start_seconds, grown.server.resident_mib()?);
-        print_figure(&format!("{name} ledger, start-up"), &format!("{start:.2} s"), "at most 2");
-        print_figure(&format!("{name} ledger, resident memory"), &format!("{resident:.0} MiB"), "at most 128");
-    }
-    println!("load average after: {}", moves::load_average());
-    Ok(())
+const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 5_000_000];
+const ROUNDS: usize = 3;
+
+/// `--entries N` adds a larger ledger.
+pub(super) fn prepare(arguments: &[&str]) -> Result<(), Failure> {
+    options::entries(arguments)?;
+    readers::prepare(&[])
 }
 
-/// A service on a ledger of a given size.
-struct Grown {
-    server: Server,
-    start_seconds: f64,
-    items: String,
-    installation: Installation,
+pub(super) fn measure(arguments: &[&str]) -> Result<Section, Failure> {
+    let mut sizes = SIZES.to_vec();
+    sizes.extend(options::entries(arguments)?);
+    grown::check_free(sizes.iter().sum())?;
+    let mut all = sizes.into_iter().map(Grown::make).collect::<Result<Vec<_>, _>>()?;
+    for grown in &mut all {
+        grown.warm_up()?;
+    }
+    // In turn, so that whatever else the machine does affects all of them equally.
+    for _ in 0..ROUNDS {
+        for grown in &mut all {
+            grown.measure()?;
+        }
+    }
+    for grown in &mut all {
+        grown.finish()?;
+    }
+    Ok(section(&all))
 }
 
-impl Grown {
-    fn measure(&self, seconds: u32) -> Result<Moves, Failure> {
-        self.installation.measure(&self.server, &self.items, seconds)
-    }
-
-    fn make(name: &str, entries: u64) -> Result<Grown, Failure> {
-        let installation = Installation::make(&format!("growth-{name}"))?;
-        // The first start creates the directory and the log key.
-        drop(installation.start()?);
-        let store = installation.store();
-        let directory = store.parent().unwrap_or(&store);
-        check_free(&directory.to_string_lossy(), entries * BYTES_PER_ENTRY)?;
-        let watch = Stopwatch::start();
-        let mut fill = moves::example("fill_store");
-        let items = output_of(fill.arg(&store).args([entries.to_string(), ITEMS.to_string()]))?;
-        let bytes = fs::metadata(&store).map_or(0, |found| found.len());
-        println!("{entries} entries, {} MiB, filled in {:.0} s", bytes >> 20, watch.elapsed().as_secs_f64());
-        let watch = Stopwatch::start();
-        let server = installation.start()?;
-        let start_seconds = watch.elapsed().as_secs_f64();
-        Ok(Grown { server, start_seconds, items, installation })
+fn section(all: &[Grown]) -> Section {
+    let about = format!(
+        "Ledgers of {}, each with ten entries for an item, in SQLite. The services run next to each other and are \
+         measured in turn: 64 clients that move items, then one client that reads. Ratios compare the largest with \
+         the smallest, round by round; those of reads are of the service's CPU time. The bundle of a period has the \
+         last {} entries.",
+        all.iter().map(|grown| size(grown.entries)).collect::<Vec<_>>().join(", "),
+        grown::PERIOD_ENTRIES
+    );
+    Section {
+        title: "Growth of the ledger",
+        command: "growth",
+        about,
+        figures: figures(all),
+        tables: vec![table(all)],
+        plots: plots(all),
     }
 }
 
-fn check_free(directory: &str, needed: u64) -> Result<(), Failure> {
-    let report = output_of(&mut program("df", &["--output=avail", "--block-size=1", directory]))?;
-    let free = report.lines().nth(1).and_then(|line| line.trim().parse::<u64>().ok());
-    match free {
-        Some(free) if free < needed => Err(Failure::environment(format!(
-            "{directory}: {} MiB are free, and about {} MiB are needed",
-            free >> 20,
-            needed >> 20
-        ))),
-        _ => Ok(()),
+fn figures(all: &[Grown]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if let [smallest, .., largest] = all {
+        let writes = largest.writes.over(&smallest.writes);
+        figures.push(writes.figure("largest / smallest, transitions per second", "", Target::AtLeast(0.9)));
+        for ((read, of_largest), of_smallest) in READS.iter().zip(&largest.reads).zip(&smallest.reads) {
+            let cpu = of_largest.cpu_micros.over(&of_smallest.cpu_micros);
+            figures.push(cpu.figure(format!("largest / smallest, {}", read.what), "", Target::AtMost(1.1)));
+        }
+    }
+    for grown in all.iter().rev().take(1) {
+        let what = format!("start at {}", size(grown.entries));
+        figures.push(grown.start_seconds.figure(what, "s", Target::AtMost(0.2)));
+    }
+    figures
+}
+
+fn table(all: &[Grown]) -> Table {
+    let mut columns = vec!["entries", "MiB", "start s", "transitions/s"];
+    columns.extend(READS.iter().flat_map(|read| [read.what, "CPU µs"]));
+    columns.extend(["resident MiB", "after the load"]);
+    let row = |grown: &Grown| {
+        let median = |rounds: &Rounds, digits: usize| format!("{:.digits$}", rounds.median());
+        let mut row = vec![size(grown.entries), grown.store_mib.to_string()];
+        row.extend([median(&grown.start_seconds, 3), median(&grown.writes, 0)]);
+        for read in &grown.reads {
+            row.extend([format!("{} µs", median(&read.p50_micros, 0)), median(&read.cpu_micros, 0)]);
+        }
+        row.extend([grown.resting_mib, grown.loaded_mib].map(|mib| format!("{mib:.0}")));
+        row
+    };
+    Table { columns, rows: all.iter().map(row).collect() }
+}
+
+fn plots(all: &[Grown]) -> Vec<Plot> {
+    let along = |value: &dyn Fn(&Grown) -> f64| all.iter().map(|grown| (grown.entries_f64(), value(grown))).collect();
+    let writes = ("transitions/s".to_owned(), along(&|grown| grown.writes.median()));
+    let reads = READS.iter().enumerate().filter(|(_, read)| read.is_small).map(|(number, read)| {
+        let p50 = |grown: &Grown| grown.reads.get(number).map_or(f64::NAN, |read| read.p50_micros.median());
+        (read.what.to_owned(), along(&p50))
+    });
+    let start = ("start".to_owned(), along(&|grown| grown.start_seconds.median()));
+    let curves = |unit, curves| Drawing::Curves { unit, along: "entries", curves };
+    vec![
+        Plot {
+            file: "growth-writes",
+            title: "Transitions per second by size of the ledger".into(),
+            drawing: curves("per second", vec![writes]),
+        },
+        Plot {
+            file: "growth-reads",
+            title: "Time of reads by size of the ledger, p50".into(),
+            drawing: curves("µs", reads.collect()),
+        },
+        Plot { file: "growth-start", title: "Start by size of the ledger".into(), drawing: curves("s", vec![start]) },
+    ]
+}
+
+/// 5000000 as `5 million`.
+fn size(entries: u64) -> String {
+    match entries {
+        _ if entries >= 1_000_000 && entries.is_multiple_of(1_000_000) => format!("{} million", entries / 1_000_000),
+        _ if entries >= 1_000 && entries.is_multiple_of(1_000) => format!("{} thousand", entries / 1_000),
+        _ => entries.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_words() {
+        let shown = [10_000, 5_000_000, 1_500_000, 12].map(size);
+        assert_eq!(shown, ["10 thousand", "5 million", "1500 thousand", "12"]);
     }
 }

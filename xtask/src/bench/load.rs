@@ -76,6 +76,13 @@ impl Server {
         self.child.id()
     }
 
+    /// Stops it as a service manager would, and waits for its end.
+    pub(super) fn stop(mut self) -> Result<(), Failure> {
+        output_of(&mut program("kill", &["-TERM", &self.child.id().to_string()]))?;
+        self.child.wait().map_err(|error| Failure::environment(error.to_string()))?;
+        Ok(())
+    }
+
     /// How much of the machine's memory the process uses.
     pub(super) fn resident_mib(&self) -> Result<f64, Failure> {
         let path = format!("/proc/{}/status", self.child.id());

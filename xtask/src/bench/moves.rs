@@ -14,8 +14,6 @@ pub(super) const CLIENTS: &str = "64";
 /// Four for each client.
 pub(super) const ITEMS: usize = 256;
 pub(super) const WARM_UP_SECONDS: u32 = 2;
-pub(super) const ROUND_SECONDS: u32 = 5;
-const ROUNDS: usize = 3;
 
 /// Builds everything these benchmarks run, optimised.
 pub(super) fn build() -> Result<(), Failure> {
@@ -219,21 +217,6 @@ impl Moves {
         })
     }
 
-    /// The median of each figure separately.
-    fn medians(rounds: &[Moves]) -> Moves {
-        let median = |figure: fn(&Moves) -> f64| {
-            let mut values: Vec<f64> = rounds.iter().map(figure).collect();
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-        };
-        Moves {
-            per_second: median(|round| round.per_second),
-            p50_micros: median(|round| round.p50_micros),
-            p99_micros: median(|round| round.p99_micros),
-            cpu_micros: median(|round| round.cpu_micros),
-        }
-    }
-
     pub(super) fn print(&self, what: &str, round: &str) {
         let Moves { per_second, p50_micros, p99_micros, cpu_micros } = self;
         let cpu = if cpu_micros.is_nan() { String::new() } else { format!("{cpu_micros:.1}") };
@@ -247,26 +230,6 @@ pub(super) fn print_heading() {
 
 /// Runs one round of moves.
 pub(super) type Round<'r> = &'r dyn Fn() -> Result<Moves, Failure>;
-
-/// Measures all of `kinds` in turn, so that whatever else the machine does affects all of them equally; prints every
-/// round, and prints and returns the medians in the order of `kinds`.
-pub(super) fn compare(kinds: &[(&str, Round<'_>)]) -> Result<Vec<Moves>, Failure> {
-    print_heading();
-    let mut rounds = vec![Vec::new(); kinds.len()];
-    for round in 1..=ROUNDS {
-        for ((what, measure), all) in kinds.iter().zip(&mut rounds) {
-            let moves = measure()?;
-            moves.print(what, &round.to_string());
-            all.push(moves);
-        }
-    }
-    let medians: Vec<_> = rounds.iter().map(|rounds| Moves::medians(rounds)).collect();
-    for ((what, _), moves) in kinds.iter().zip(&medians) {
-        moves.print(what, "median");
-    }
-    println!();
-    Ok(medians)
-}
 
 /// A figure and its target.
 pub(super) fn print_figure(what: &str, figure: &str, target: &str) {
@@ -287,13 +250,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_of_a_report_are_read_and_their_medians_taken() {
-        let report =
-            |count: u32| format!("transitions {count}\nseconds 2.000\np50_micros 900\np99_micros {}\n", count / 10);
-        let read = |count| Moves::read(&report(count), Some(1.0)).unwrap();
-        let all = [read(20_000), read(90_000), read(40_000)];
+    fn the_figures_of_a_report_are_read() {
+        let report = "transitions 40000\nseconds 2.000\np50_micros 900\np99_micros 4000\n";
         let expected = Moves { per_second: 20_000.0, p50_micros: 900.0, p99_micros: 4_000.0, cpu_micros: 25.0 };
-        assert_eq!(Moves::medians(&all), expected);
+        assert_eq!(Moves::read(report, Some(1.0)).unwrap(), expected);
         assert!(Moves::read("transitions 1\n", None).is_err());
     }
 }

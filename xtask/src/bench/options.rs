@@ -20,3 +20,15 @@ pub(super) fn other_program(arguments: &[&str]) -> Result<Option<PathBuf>, Failu
         _ => Err(Failure::usage("the only option is --beside PATH, the path of another build of `pilot`")),
     }
 }
+
+/// `--entries N`: one more size of the ledger.
+pub(super) fn entries(arguments: &[&str]) -> Result<Option<u64>, Failure> {
+    match arguments {
+        [] => Ok(None),
+        ["--entries", number] => match number.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Failure::usage(format!("--entries needs a number, and `{number}` is not one"))),
+        },
+        _ => Err(Failure::usage("the only option is --entries N, one more size of the ledger")),
+    }
+}

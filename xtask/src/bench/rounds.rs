@@ -6,6 +6,10 @@ use super::report::{Figure, Target};
 pub(super) struct Rounds(Vec<f64>);
 
 impl Rounds {
+    pub(super) fn add(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
     pub(super) fn median(&self) -> f64 {
         let sorted = self.sorted();
         sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
@@ -23,11 +27,19 @@ impl Rounds {
 
     /// Round by round, so that whatever else the machine did in one of them affects both sides.
     pub(super) fn over(&self, other: &Rounds) -> Rounds {
-        self.0.iter().zip(&other.0).map(|(value, other)| value / other).collect()
+        self.with(other, |value, other| value / other)
+    }
+
+    pub(super) fn minus(&self, other: &Rounds) -> Rounds {
+        self.with(other, |value, other| value - other)
     }
 
     pub(super) fn figure(&self, what: impl Into<String>, unit: &'static str, target: Target) -> Figure {
         Figure { what: what.into(), value: self.median(), unit, target, spread: self.spread() }
+    }
+
+    fn with(&self, other: &Rounds, combine: fn(f64, f64) -> f64) -> Rounds {
+        self.0.iter().zip(&other.0).map(|(value, other)| combine(*value, *other)).collect()
     }
 
     fn sorted(&self) -> Vec<f64> {
@@ -59,5 +71,6 @@ mod tests {
     fn rounds_are_compared_one_by_one() {
         let (large, small): (Rounds, Rounds) = ([2.0, 30.0].into_iter().collect(), [1.0, 10.0].into_iter().collect());
         assert_eq!(large.over(&small), [2.0, 3.0].into_iter().collect());
+        assert_eq!(large.minus(&small), [1.0, 20.0].into_iter().collect());
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, &error))?;
     keep_log(&connection).map_err(|error| failed(path, &error))?;
+    keep_plans(&connection).map_err(|error| failed(path, &error))?;
     let kept_bytes = Thresholds::at(path).kept_bytes();
     // FULL: a commit is on disk when it returns. No automatic checkpoints: the writer decides when the log is copied.
     let settings = format!(
@@ -47,6 +48,13 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
 /// ourselves, or not at all.
 fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
+}
+
+/// A plan then depends on the text of a statement only. Otherwise values that might make a partial index usable are part
+/// of it, and a statement with such a value is parsed and planned again each time it comes from the cache: for an item
+/// that takes longer than reading it.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// Closes the connection to a file whose log was copied completely, and lets SQLite delete the log. The next start
@@ -94,6 +102,7 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
 
 fn set_up_reader(connection: Connection, path: &Path) -> Result<Connection> {
     keep_log(&connection).map_err(|error| failed(path, &error))?;
+    keep_plans(&connection).map_err(|error| failed(path, &error))?;
     let settings = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
     connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
     connection.set_prepared_statement_cache_capacity(32);
@@ -147,5 +156,30 @@ fn create_tables(connection: &Connection, path: &Path) -> Result<()> {
             "{}: was written by a newer version of pilot (schema {found}, this program supports {SCHEMA_VERSION}); use that version",
             path.display()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{OptionalExtension as _, StatementStatus};
+
+    use super::*;
+    use crate::sqlite::read::ITEM;
+
+    #[test]
+    fn a_statement_is_not_planned_again_for_another_value() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pilot.db");
+        let writer = open_writer(&path).unwrap();
+        for connection in [writer, open_reader(&path).unwrap()] {
+            let sql = format!("{ITEM} WHERE i.id = ?1");
+            for number in 0..3_u8 {
+                // A statement that goes back to the cache forgets its values.
+                let mut statement = connection.prepare_cached(&sql).unwrap();
+                statement.query_row([[number; 16]], |_| Ok(())).optional().unwrap();
+            }
+            let statement = connection.prepare_cached(&sql).unwrap();
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        }
     }
 }

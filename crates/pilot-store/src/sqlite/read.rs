@@ -36,7 +36,7 @@ pub(super) fn bound(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, i.state, \
+pub(super) const ITEM: &str = "SELECT i.id, i.data, d.data, i.last_entry, i.content_entry, i.open, i.version, i.state, \
      i.workflow, i.created_by, i.title FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0";
 

@@ -137,8 +137,15 @@ fn count_within(connection: &Connection, filter: &Filter, mut rows_left: u64) ->
 
 fn visited(connection: &Connection, filter: &Filter, visit: Visit) -> Result<(Vec<Hit>, Option<u64>)> {
     let mut found = Vec::new();
-    for source in sources(filter) {
-        found.push(look(connection, filter, source, visit)?);
+    // Where one source stopped, the others must stop too, so they need not look beyond.
+    let mut after = None;
+    for Source { from, mut rows } in sources(filter) {
+        if let Some(after) = after {
+            rows = rows.and("i.created_entry > ?", Some(Box::new(bound(after))));
+        }
+        let of_source = look(connection, filter, Source { from, rows }, visit)?;
+        after = after.max(of_source.stopped_at);
+        found.push(of_source);
     }
     Ok(merge(&found, visit.hits_max))
 }
@@ -291,6 +298,9 @@ fn query(from: &str, wanted: &Condition, rows: &Condition) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
     use crate::sqlite::schema::SCHEMA;
 
@@ -408,6 +418,21 @@ mod tests {
         let (found, visits) = search(&text("needle"));
         assert_eq!(found.len(), 6);
         assert!(visits >= 14, "{visits}");
+    }
+
+    #[test]
+    fn a_page_of_ended_items_does_not_look_through_the_open_ones() {
+        let mut connection = database(3_000);
+        let steps = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&steps);
+        let count = move || counted.fetch_add(1, Ordering::Relaxed) == u32::MAX;
+        connection.progress_handler(1, Some(count)).unwrap();
+        let closed = Filter { state: Some("closed".into()), ..Filter::default() };
+        let page = page(&connection, &closed, Visit::of(5)).unwrap();
+        let expected: Vec<_> = (0..3_000).rev().filter(|number| number % 3 == 0).take(5).map(id).collect();
+        assert_eq!(page.items.into_iter().map(|listed| listed.item.id).collect::<Vec<_>>(), expected);
+        let steps = steps.load(Ordering::Relaxed);
+        assert!(steps < 3_000, "{steps} steps, and there are 2,000 open items");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Fills a new store for `bench growth`: items that were created, submitted and then approved and taken back over and
-//! over, through the store's own verbs.
+//! Fills a new store for benchmarks, through the store's own verbs. With many entries per item, each was created,
+//! submitted and then approved and taken back over and over; with up to three, most were rejected, and some are open.
 //!
-//! `fill_store FILE ENTRIES SAMPLE` prints the id and content digest of SAMPLE items, spread over the whole store; each
-//! of them is submitted.
+//! `fill_store FILE ENTRIES SAMPLE [ENTRIES_PER_ITEM]` prints the id and content digest of SAMPLE items, spread over the
+//! whole store; each of them is submitted. An item has ten entries unless told otherwise, which must be an even number
+//! if it is above three.
 #![allow(clippy::print_stdout, reason = "the benchmark reads the items from standard output")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark runs on real time")]
 
@@ -26,21 +27,60 @@ use pilot_store::sqlite::Sqlite;
 use pilot_store::{Decide, Outcome, Record, Standing, Store, StoredDefinition, Subject, Write};
 use serde_json::json;
 
+use crate::words::Words;
+
+mod words;
+
 type Anything = Box<dyn Error + Send + Sync>;
 
 /// Created, submitted, then approved and taken back four times.
 const ENTRIES_PER_ITEM: u64 = 10;
+/// With more, items only go back and forth.
+const SHORT_LIFE: u64 = 3;
 const TOGETHER: u64 = 1_024;
 
 fn main() -> Result<(), Anything> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, entries, sample] = arguments.as_slice() else {
-        return Err("usage: fill_store FILE ENTRIES SAMPLE".into());
+    let (file, entries, sample, per_item) = match arguments.as_slice() {
+        [file, entries, sample] => (file, entries, sample, ENTRIES_PER_ITEM),
+        [file, entries, sample, per_item] => (file, entries, sample, per_item.parse()?),
+        _ => return Err("usage: fill_store FILE ENTRIES SAMPLE [ENTRIES_PER_ITEM]".into()),
     };
-    let items = entries.parse::<u64>()? / ENTRIES_PER_ITEM;
-    let every = (items / sample.parse::<u64>()?.max(1)).max(1);
+    let items = entries.parse::<u64>()? / per_item.max(1);
+    let plan = Plan { items, every: (items / sample.parse::<u64>()?.max(1)).max(1), per_item };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    runtime.block_on(fill(Path::new(file), items, every))
+    runtime.block_on(fill(Path::new(file), plan))
+}
+
+#[derive(Clone, Copy)]
+struct Plan {
+    items: u64,
+    /// Each so many-th item is printed.
+    every: u64,
+    per_item: u64,
+}
+
+impl Plan {
+    fn is_sample(self, number: u64) -> bool {
+        number.is_multiple_of(self.every)
+    }
+
+    /// Who does what to an item after it was created.
+    fn turns(self, number: u64) -> Vec<(Role, &'static str)> {
+        let (submit, approve) = ((Role::Initiator, "submit"), (Role::Approver, "approve"));
+        if self.per_item > SHORT_LIFE {
+            let back_and_forth = [approve, (Role::Approver, "revoke_approval")].into_iter().cycle();
+            let count = usize::try_from(self.per_item - 1).unwrap_or(usize::MAX);
+            return std::iter::once(submit).chain(back_and_forth).take(count).collect();
+        }
+        match number % 20 {
+            _ if self.is_sample(number) => vec![submit],
+            1 => Vec::new(),
+            2 => vec![submit],
+            3 => vec![submit, approve],
+            _ => vec![submit, (Role::Approver, "reject")],
+        }
+    }
 }
 
 fn now() -> Time {
@@ -48,20 +88,20 @@ fn now() -> Time {
     Time::from_unix_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-async fn fill(file: &Path, items: u64, every: u64) -> Result<(), Anything> {
+async fn fill(file: &Path, plan: Plan) -> Result<(), Anything> {
     let store = Arc::new(Sqlite::open_to_fill(file, Arc::new(now))?);
     let [definition, _] = builtin::builtin();
     let text = builtin::CONTROLLED_OPERATION.to_owned();
     store.keep_definitions(vec![StoredDefinition { digest: definition.digest().to_string(), text }]).await?;
     let mut begun = 0;
-    while begun < items {
-        let end = items.min(begun + TOGETHER);
+    while begun < plan.items {
+        let end = plan.items.min(begun + TOGETHER);
         let lives: Vec<_> = (begun..end)
-            .map(|number| tokio::spawn(live(Arc::clone(&store), Arc::clone(&definition), number)))
+            .map(|number| tokio::spawn(live(Arc::clone(&store), Arc::clone(&definition), number, plan.turns(number))))
             .collect();
         for (number, life) in (begun..end).zip(lives) {
             let (id, content_digest) = life.await??;
-            if number % every == 0 {
+            if plan.is_sample(number) {
                 println!("{id} {content_digest}");
             }
         }
@@ -75,12 +115,14 @@ async fn live(
     store: Arc<Sqlite>,
     definition: Arc<Definition>,
     number: u64,
+    turns: Vec<(Role, &'static str)>,
 ) -> Result<(ItemId, ContentDigest), Anything> {
     let initiator = Actor::new("ana".parse()?, Role::Initiator);
-    let approver = Actor::new("ben".parse()?, Role::Approver);
     let id: ItemId = format!("{:08x}-{:04x}-7000-8000-{number:012x}", number >> 16, number & 0xffff).parse()?;
-    let title = format!("An operation to measure, {number}");
-    let payload = json!({"purpose": "Room for the new region", "operation": "psql -f grow.sql", "risk": "low", "rollback_plan": "psql -f shrink.sql"});
+    let mut words = Words::of(number);
+    let title = words.title();
+    let payload =
+        json!({"purpose": words.purpose(), "operation": words.some(8), "risk": "low", "rollback_plan": words.some(6)});
     let content = Document::content(&title, &payload, &nonce(number, 0));
     let content_digest = content.digest.clone();
     let judged = Content::judge(&definition, &title, &payload, content_digest.clone());
@@ -92,14 +134,10 @@ async fn live(
         Ok(record(&rules, entry, vec![content.clone()], item))
     });
     settle(&store, Subject::NewItem { count_open: None }, create).await?;
-    let initiator = Actor::new("ana".parse()?, Role::Initiator);
-    for turn in 1..ENTRIES_PER_ITEM {
-        let (actor, action) = match turn {
-            1 => (&initiator, "submit"),
-            turn if turn % 2 == 0 => (&approver, "approve"),
-            _ => (&approver, "revoke_approval"),
-        };
-        let comment = (action == "revoke_approval").then(|| "One more look at the numbers".to_owned());
+    for (turn, (role, action)) in (1..).zip(turns) {
+        let actor = Actor::new(if role == Role::Initiator { "ana" } else { "ben" }.parse()?, role);
+        let is_explained = matches!(action, "revoke_approval" | "reject");
+        let comment = is_explained.then(|| "One more look at the numbers".to_owned());
         let document = comment.as_ref().map(|text| Document::comment(text, &nonce(number, turn)));
         let request = Request::Act(ActionRequest {
             action: action.into(),
@@ -108,7 +146,7 @@ async fn live(
             inputs: None,
             if_match: None,
         });
-        let (rules, caller) = (Arc::clone(&definition), Caller::Actor(actor.clone()));
+        let (rules, caller) = (Arc::clone(&definition), Caller::Actor(actor));
         let act: Decide = Box::new(move |situation| {
             let item = situation.item.ok_or(Refusal::NothingDue)?;
             let transition = decide(&rules, item, &request, &caller, situation.now)?;
