@@ -80,11 +80,15 @@ cargo xtask COMMAND
                           Fastify on PostgreSQL, with Restate and with another build
   bench transitions --store postgres
                           durable transitions on PostgreSQL by one node and by two, compared with pgbench
-  bench growth            the same load on a ledger of 10 thousand and one of 5 million entries
+  bench reads             items, lists and searches among a million items
+  bench feed              1,000 live feeds: memory, CPU per write, and how long the last one waits
+  bench start             starts on a new ledger and with 20,000 credentials; memory at rest and after a load
+  bench growth [--entries N]
+                          the same load and the same questions on ledgers of 10 thousand to 5 million entries, and one of N
   bench flood [--program PATH] [WORDS]
                           how long a well-behaved actor waits during each kind of attack, and what the service uses;
                           only attacks whose names contain one of the words, with this or another program
-  bench export            entries per second of an evidence bundle
+  bench export            entries per second of an evidence bundle, exported and verified
 ";
 
 fn main() -> ExitCode {
