@@ -4,18 +4,21 @@
 //! transition cost. The assembly of the library that also does TLS takes two thirds of the time, so programs that link
 //! it in any case turn on the feature `assembly`. A verifier does without.
 
-#[cfg(not(feature = "assembly"))]
-pub use plain::sha256;
-
 #[cfg(feature = "assembly")]
-pub use assembly::sha256;
+use assembly::hash;
+#[cfg(not(feature = "assembly"))]
+use plain::hash;
+
+/// The hash of all parts, one after the other.
+pub fn sha256<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+    hash(&parts)
+}
 
 #[cfg(any(test, not(feature = "assembly")))]
 mod plain {
     use sha2::{Digest as _, Sha256};
 
-    /// The hash of all parts, one after the other.
-    pub fn sha256<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+    pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update(part);
@@ -33,10 +36,9 @@ mod assembly {
     /// Almost every entry is shorter. Copying this much costs less than hashing in several steps, which allocates.
     const SHORT_BYTES_MAX: usize = 1024;
 
-    /// The hash of all parts, one after the other.
-    pub fn sha256<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+    pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
         let mut short = [0; SHORT_BYTES_MAX];
-        let hash = match parts.as_slice() {
+        let hash = match parts {
             [whole] => digest(&SHA256, whole),
             parts => match copy(parts, &mut short) {
                 Some(whole) => digest(&SHA256, whole),
@@ -83,7 +85,7 @@ mod tests {
         let bytes: Vec<u8> = (0..3_000_u32).map(|number| (number * 131 % 251) as u8).collect();
         for length in (0..300).chain(1_000..1_050).chain([3_000]) {
             let whole = bytes.get(..length).unwrap();
-            let expected = plain::sha256([whole]);
+            let expected = plain::hash(&[whole]);
             assert_eq!(sha256([whole]), expected, "{length}");
             for cut in [0, length / 3, length] {
                 let (first, second) = whole.split_at(cut);

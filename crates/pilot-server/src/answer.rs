@@ -146,8 +146,9 @@ impl Future for Answering {
 pub fn answer(door: Arc<Door>, peer: Address, request: Request<Incoming>) -> Answering {
     let (head, body) = request.into_parts();
     let (exchange, upload) = (Exchange::begin(&door.app, &head, peer), Upload::new(&head.headers, body));
-    let found = Some(()).filter(|()| upload.is_at_end() && is_local(&door.app, &head));
-    match found.and_then(|()| door.router.find_at_once(&head.method, head.uri.path())) {
+    let is_immediate = upload.is_at_end() && is_local(&door.app, &head);
+    let find = || door.router.find_at_once(&head.method, head.uri.path());
+    match is_immediate.then(find).flatten() {
         Some(found) => answer_at_once(&door, exchange, head, &found),
         None => Answering::InTime(Box::pin(answer_in_time(door, exchange, head, upload))),
     }
@@ -162,22 +163,20 @@ fn is_local(app: &App, head: &Parts) -> bool {
 /// In the order of [`answer_in_time`].
 fn answer_at_once(door: &Arc<Door>, mut exchange: Exchange, mut head: Parts, found: &FoundAtOnce) -> Answering {
     let app = &door.app;
-    let answered = admit_at_once(app, &mut head, &mut exchange).and_then(|()| {
+    let mut answered = admit_at_once(app, &mut head, &mut exchange).and_then(|()| {
         exchange.operation = Some((found.index, found.operation));
         let caller = exchange.caller.as_ref().ok_or_else(|| Problem::credential_required(false, None))?;
         permit(app, found.access, found.operation, caller)?;
         (found.handler)(app, caller, found.parameter.as_deref())
     });
-    let mut answered = answered;
     let packing = answered.as_mut().ok().and_then(|response| encoding::to_compress(exchange.accepts_gzip, response));
     let has_to_wait = match &answered {
         Ok(response) => packing.is_some() || response.body().uncounted().is_some(),
         Err(problem) => problem.is_slowed,
     };
     if has_to_wait {
-        let (door, exchange) = (Arc::clone(door), exchange);
+        let door = Arc::clone(door);
         return Answering::InTime(Box::pin(async move {
-            let mut exchange = exchange;
             let response = complete(&door.app, &mut exchange, answered, packing).await;
             finish(&door, &exchange, response)
         }));
@@ -278,12 +277,12 @@ fn finish(door: &Door, exchange: &Exchange, mut response: Response<Body>) -> Res
         return response;
     }
     write_log_line(app, exchange, status, micros);
-    if let (Some(spans), Some((begun, parent))) = (&app.spans, &exchange.traced) {
+    if let (Some(spans), Some((begun, parent))) = (&app.spans, exchange.traced) {
         let route = exchange.operation.and_then(|(index, _)| door.router.routes().get(index));
         spans.note(&Answered {
             // An outsider must not decide what is sent.
-            parent: parent.clone().filter(|_| exchange.caller.is_some()),
-            begun: *begun,
+            parent: parent.filter(|_| exchange.caller.is_some()),
+            begun,
             micros,
             request_id: exchange.request_id.as_str(),
             method: known(&exchange.method),
@@ -311,7 +310,13 @@ pub(crate) fn refuse(app: &App, problem: Problem) -> Response<Body> {
     mark(&mut response, request_id);
     let status = response.status().as_u16();
     app.metrics.answered(None, status, 0);
-    app.log.request(&RequestLine { request_id: request_id.as_str(), method: "none", status, ..RequestLine::default() });
+    app.log.request(&RequestLine {
+        request_id: request_id.as_str(),
+        method: "none",
+        operation: "none",
+        status,
+        ..RequestLine::default()
+    });
     response
 }
 

@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_certificate_is_taken_from_the_mesh_alone_and_only_when_it_is_one_byte_sequence() {
-        let seen = |peer, lines: &[(&str, &str)]| {
+        let seen = |peer: &str, lines: &[(&str, &str)]| {
             let mut head = head(lines);
             let edge = Edge::new(Some(mesh(ClientAddress::XForwardedFor)), false, Vec::new());
             edge.admit(&mut head, peer.parse().unwrap()).unwrap();
@@ -438,7 +438,7 @@ mod tests {
     fn with_a_secret_the_address_alone_makes_nobody_the_mesh() {
         let secrets = || parse_mesh_secrets(format!("{SECRET}\n{NEXT}\n").as_bytes()).unwrap();
         let certificate = ("client-cert", ":MAA=:");
-        let admitted = |peer, lines: &[(&str, &str)]| {
+        let admitted = |peer: &str, lines: &[(&str, &str)]| {
             let mesh = || Some(mesh(ClientAddress::XForwardedFor));
             let (mut head, peer) = (head(&[lines, &[certificate]].concat()), peer.parse().unwrap());
             let only = Edge::new(mesh(), true, secrets()).admit(&mut head.clone(), peer).is_ok();
