@@ -31,8 +31,14 @@ struct Process {
 
 fn all_processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let texts = entries.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
+    let processes = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_process));
+    let texts = processes.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
     texts.filter_map(|text| read_process(&text)).collect()
+}
+
+/// Not `self` or `thread-self`, which would count this process again.
+fn is_process(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `/proc/ID/stat`
@@ -101,6 +107,14 @@ mod tests {
         let ticks = [10, 13].map(|id| ticks_of_tree(&all, id).to_string());
         assert_eq!(ticks, ["1627", "36"]);
         assert_eq!(read_process("nonsense"), None);
+    }
+
+    #[test]
+    fn a_process_is_counted_once() {
+        let found = ["1", "4242", "self", "thread-self", "stat"].map(is_process);
+        assert_eq!(found, [true, true, false, false, false]);
+        let own = std::process::id();
+        assert_eq!(all_processes().iter().filter(|process| process.id == own).count(), 1);
     }
 
     #[test]
