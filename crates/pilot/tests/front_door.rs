@@ -1,6 +1,7 @@
 //! The front door, from outside: the real program, real files, real sockets, real restarts.
 //!
 //! Every test has a directory and a server of its own, talks to 127.0.0.1 or [::1] alone, and ends only what it started.
+mod at_once;
 mod authorization;
 mod command_line;
 mod framing;
