@@ -64,7 +64,7 @@ mod tests {
         let secrets = [
             "abcdefghijklmnopqrstuvwxyz0123456789",
             "bcdefghijklmnopqrstuvwxyz0123456789a",
-            "a password of more than 32 letters",
+            "a-password-of-more-than-32-characters",
         ];
         let [siem, ops, password] = secrets;
         let write = |name: &str, text: String| {

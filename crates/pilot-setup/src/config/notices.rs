@@ -92,12 +92,12 @@ pub enum NoticeKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum MailTls {
-    /// Required, never only offered.
+    // Required, never only offered.
     #[default]
     #[serde(rename = "starttls")]
     StartTls,
     Implicit,
-    /// Only to a server on this machine.
+    // Only to a server on this machine.
     Off,
 }
 
