@@ -49,7 +49,7 @@ pub struct LeakGuard {
     live: Credentials,
     seen: RwLock<Seen>,
     looks_for_signed: bool,
-    /// How many live tokens were never used. Until there is none, words have to be hashed.
+    /// How many live tokens were never used. As long as there are some, words have to be hashed.
     unused: AtomicUsize,
 }
 
