@@ -497,6 +497,16 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_searched_for_tokens_as_soon_as_one_value_could_be_a_token() {
+        let log = Log::new(Format::Json, LevelFilter::INFO, Clock::manual(Time::EPOCH));
+        for (length, is_searched) in [(1, false), (SHORT_VALUE_BYTES_MAX, false), (TOKEN_BYTES_MIN, true), (1, true)] {
+            let value = "x".repeat(length);
+            log.request(&RequestLine { actor_id: "ana", cause: &value, status: 200, ..RequestLine::default() });
+            assert_eq!(log.queue().has_long_words, is_searched, "{length}");
+        }
+    }
+
+    #[test]
     fn a_terminal_that_shows_a_line_does_not_obey_it() {
         for format in [Format::Json, Format::Text] {
             let mut line = Line::begin(format, Time::EPOCH, Level::INFO, "t");
