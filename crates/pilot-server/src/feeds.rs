@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -31,7 +31,7 @@ const FEEDS_PER_MILLISECOND: usize = 20;
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 pub struct Feeds {
-    recent: RwLock<Recent>,
+    recent: Mutex<Recent>,
     /// The index after the last entry that was read for everyone.
     pub published: watch::Sender<u64>,
     open: Mutex<Open>,
@@ -46,6 +46,16 @@ struct Recent {
     first: u64,
     events: VecDeque<Event>,
     bytes: usize,
+    /// What a feed was sent last, for those who see everything and for the others: feeds are woken together, and most
+    /// are sent the same.
+    sent: [Option<Sent>; 2],
+}
+
+#[derive(Clone)]
+struct Sent {
+    from: u64,
+    chunk: Bytes,
+    next: u64,
 }
 
 /// An entry as every feed sends it.
@@ -68,7 +78,7 @@ struct Open {
 impl Default for Feeds {
     fn default() -> Feeds {
         Feeds {
-            recent: RwLock::default(),
+            recent: Mutex::default(),
             published: watch::Sender::new(0),
             open: Mutex::default(),
             catching_up: Semaphore::new(CATCHING_UP_MAX),
@@ -78,6 +88,10 @@ impl Default for Feeds {
 }
 
 impl Feeds {
+    fn recent_events(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,13 +119,13 @@ impl Feeds {
 
     /// What a feed of this role is sent next. `None` if it has to read the ledger itself.
     pub fn recent(&self, next: u64, role: Role) -> Option<(Bytes, u64)> {
-        self.recent.read().unwrap_or_else(PoisonError::into_inner).from(next, role)
+        self.recent_events().from(next, role)
     }
 
     fn publish(&self, stored: &[StoredEntry]) -> Result<(), Unreadable> {
         let events = stored.iter().map(Event::of).collect::<Result<Vec<_>, _>>()?;
         let (Some(first), Some(last)) = (stored.first(), stored.last()) else { return Ok(()) };
-        self.recent.write().unwrap_or_else(PoisonError::into_inner).add(first.index, events);
+        self.recent_events().add(first.index, events);
         self.published.send_replace(last.index + 1);
         Ok(())
     }
@@ -126,6 +140,7 @@ impl Recent {
         if first != self.end() {
             *self = Recent { first, ..Recent::default() };
         }
+        self.sent = [None, None];
         for event in events {
             self.bytes += event.text.len();
             self.events.push_back(event);
@@ -137,28 +152,33 @@ impl Recent {
         }
     }
 
-    fn from(&self, next: u64, role: Role) -> Option<(Bytes, u64)> {
+    fn from(&mut self, from: u64, role: Role) -> Option<(Bytes, u64)> {
+        let sees_everything = sees_everything(role);
+        let sent = self.sent.get(usize::from(sees_everything)).and_then(Option::as_ref);
+        if let Some(Sent { chunk, next, .. }) = sent.filter(|sent| sent.from == from) {
+            return Some((chunk.clone(), *next));
+        }
+        let (chunk, next) = self.joined(from, sees_everything)?;
+        if let Some(sent) = self.sent.get_mut(usize::from(sees_everything)) {
+            *sent = Some(Sent { from, chunk: chunk.clone(), next });
+        }
+        Some((chunk, next))
+    }
+
+    fn joined(&self, from: u64, sees_everything: bool) -> Option<(Bytes, u64)> {
         let skipped =
-            usize::try_from(next.checked_sub(self.first)?).ok().filter(|skipped| *skipped < self.events.len())?;
-        let (mut chunk, mut only, mut at) = (Vec::new(), None, next);
+            usize::try_from(from.checked_sub(self.first)?).ok().filter(|skipped| *skipped < self.events.len())?;
+        let (mut chunk, mut next) = (Vec::new(), from);
         for event in self.events.iter().skip(skipped) {
-            at += 1;
-            if event.is_restricted && !sees_everything(role) {
-                continue;
-            }
-            // There is almost always only one, and all feeds share its text.
-            match only.take() {
-                None if chunk.is_empty() => only = Some(event.text.clone()),
-                first => {
-                    chunk.extend_from_slice(&first.unwrap_or_default());
-                    chunk.extend_from_slice(&event.text);
-                }
+            next += 1;
+            if sees_everything || !event.is_restricted {
+                chunk.extend_from_slice(&event.text);
             }
             if chunk.len() >= CHUNK_BYTES_MAX {
                 break;
             }
         }
-        Some((only.unwrap_or_else(|| chunk.into()), at))
+        Some((chunk.into(), next))
     }
 }
 
@@ -267,8 +287,8 @@ mod tests {
 
     #[test]
     fn each_role_is_sent_what_it_may_see_and_where_to_go_on() {
-        let recent = recent(10..14);
-        let sent = |next, role| {
+        let mut recent = recent(10..14);
+        let mut sent = |next, role| {
             recent.from(next, role).map(|(text, next)| (String::from_utf8_lossy(&text).into_owned(), next))
         };
         assert_eq!(sent(10, Role::Auditor), Some(("[10][11][12][13]".into(), 14)));
@@ -277,6 +297,16 @@ mod tests {
         assert_eq!(sent(12, Role::Executor).map(|(_, next)| next), Some(14));
         assert_eq!(sent(14, Role::Executor), None, "nothing of it is here");
         assert_eq!(sent(9, Role::Auditor), None, "it has to read the ledger");
+    }
+
+    #[test]
+    fn feeds_at_the_same_place_share_what_they_are_sent_until_there_is_more() {
+        let mut recent = recent(0..2);
+        let (first, _) = recent.from(0, Role::Auditor).unwrap();
+        let (second, _) = recent.from(0, Role::SecurityAdmin).unwrap();
+        assert_eq!((first.as_ptr(), first.as_ref()), (second.as_ptr(), b"[0][1]".as_slice()));
+        recent.add(2, vec![event(2, false)]);
+        assert_eq!(recent.from(0, Role::Auditor).unwrap(), (Bytes::from_static(b"[0][1][2]"), 3));
     }
 
     #[test]
