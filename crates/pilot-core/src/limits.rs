@@ -143,6 +143,21 @@ pub const SEARCH_VISIT_ROWS_MAX: usize = 5_000;
 pub const SEARCH_ROWS_MAX: usize = 50_000;
 /// How many bytes of contents a search looks through before others have their turn.
 pub const SEARCH_VISIT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many parts of a searched text are looked up in the search index, and in how many of its slabs before others have
+/// their turn.
+pub const SEARCH_GRAMS_MAX: usize = 16;
+pub const SEARCH_VISIT_SLABS_MAX: usize = 1_024;
+/// A search goes through the entries that its index does not cover yet. The index is brought up to date when there are
+/// more than the first number; with more than the second, the search does without it.
+pub const SEARCH_UNINDEXED_TOLERATED: u64 = 512;
+pub const SEARCH_UNINDEXED_MAX: u64 = 8_192;
+/// How many items may share the beginning of an id for the search index to be of use.
+pub const SEARCH_IDS_MAX: usize = 1_000;
+/// How many edited items a search looks at whatever it searches for, before the search index takes them in.
+pub const SEARCH_EDITED_MAX: usize = 1_024;
+/// How many entries, and about how many bytes of contents, are indexed before the database's log may be copied again.
+pub const INDEXED_ENTRIES_MAX: u64 = 1_024;
+pub const INDEXED_BYTES_MAX: usize = 1024 * 1024;
 /// How many entries of an item are proved in one answer.
 pub const PROOFS_MAX: usize = 1_000;
 

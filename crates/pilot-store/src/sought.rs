@@ -1,6 +1,6 @@
 //! What a search looks for in an item's texts. Every engine asks here, so all of them find the same.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use pilot_core::item::ItemId;
@@ -50,16 +50,11 @@ impl Sought {
 
     /// Whether an item is wanted, by its row and its content document. An erased document has no text.
     pub(crate) fn in_content(&self, texts: &Texts<'_>, content: Option<&[u8]>) -> Result<bool> {
-        #[derive(Deserialize)]
-        struct Content<'d> {
-            #[serde(borrow)]
-            payload: &'d RawValue,
-        }
         let Some(bytes) = content else {
             return Ok(self.risk.is_none() && self.in_row(texts) == Some(true));
         };
         let damaged = |error| StoreError::Damaged(format!("item {} cannot be read: {error}", texts.id));
-        let payload = serde_json::from_slice::<Content<'_>>(bytes).map_err(damaged)?.payload;
+        let payload = payload_of(bytes).map_err(damaged)?;
         if let Some(risk) = &self.risk
             && Payload::from_canonical(payload).risk().as_ref() != Some(risk)
         {
@@ -71,11 +66,41 @@ impl Sought {
             return Ok(true);
         }
         let is_found = Cell::new(false);
-        Walk { text, is_found: &is_found }
-            .deserialize(&mut serde_json::Deserializer::from_str(payload.get()))
-            .map_err(damaged)?;
+        let look = |found: &str| {
+            if !is_found.get() && found.to_lowercase().contains(text.as_str()) {
+                is_found.set(true);
+            }
+        };
+        walk(payload, &look).map_err(damaged)?;
         Ok(is_found.get())
     }
+
+    /// In lower case, if there is a text to look for.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+}
+
+/// Every text that a search compares with, in lower case. The id is not among them: only its beginning is compared.
+pub(crate) fn searched_texts(title: &str, created_by: &str, content: Option<&[u8]>) -> serde_json::Result<Vec<String>> {
+    let texts = RefCell::new(vec![title.to_lowercase(), created_by.to_lowercase()]);
+    if let Some(bytes) = content {
+        walk(payload_of(bytes)?, &|found: &str| texts.borrow_mut().push(found.to_lowercase()))?;
+    }
+    Ok(texts.into_inner())
+}
+
+fn payload_of(content: &[u8]) -> serde_json::Result<&RawValue> {
+    #[derive(Deserialize)]
+    struct Content<'d> {
+        #[serde(borrow)]
+        payload: &'d RawValue,
+    }
+    serde_json::from_slice::<Content<'_>>(content).map(|content| content.payload)
+}
+
+fn walk(payload: &RawValue, each: &dyn Fn(&str)) -> serde_json::Result<()> {
+    Walk(each).deserialize(&mut serde_json::Deserializer::from_str(payload.get()))
 }
 
 /// The item whose whole id was searched for.
@@ -83,25 +108,20 @@ pub(crate) fn searched_id(filter: &Filter) -> Option<ItemId> {
     filter.text.as_ref().and_then(|text| text.parse().ok())
 }
 
+/// The lowest and the highest id that begin with a text, if any can.
+pub(crate) fn ids_beginning_with(text: &str) -> Option<(ItemId, ItemId)> {
+    let filled = |filling: &str| format!("{text}{}", filling.get(text.len()..)?).parse().ok();
+    let (lowest, highest) = ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff");
+    if text.len() < ID_PREFIX_CHARS_MIN { None } else { Some((filled(lowest)?, filled(highest)?)) }
+}
+
 fn is_beginning(text: &str, id: &ItemId) -> bool {
     text.len() >= ID_PREFIX_CHARS_MIN && id.as_str().starts_with(text)
 }
 
-/// Looks for a text in every text and number of a payload. The names of members are the form's, not the item's, and are
-/// not searched.
+/// Shows every text and number of a payload. The names of members are the form's, not the item's, and are not searched.
 #[derive(Clone, Copy)]
-struct Walk<'w> {
-    text: &'w str,
-    is_found: &'w Cell<bool>,
-}
-
-impl Walk<'_> {
-    fn look(self, found: &str) {
-        if !self.is_found.get() && found.to_lowercase().contains(self.text) {
-            self.is_found.set(true);
-        }
-    }
-}
+struct Walk<'w>(&'w dyn Fn(&str));
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = ();
@@ -119,22 +139,22 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_str<E>(self, text: &str) -> std::result::Result<(), E> {
-        self.look(text);
+        (self.0)(text);
         Ok(())
     }
 
     fn visit_u64<E>(self, number: u64) -> std::result::Result<(), E> {
-        self.look(&number.to_string());
+        (self.0)(&number.to_string());
         Ok(())
     }
 
     fn visit_i64<E>(self, number: i64) -> std::result::Result<(), E> {
-        self.look(&number.to_string());
+        (self.0)(&number.to_string());
         Ok(())
     }
 
     fn visit_f64<E>(self, number: f64) -> std::result::Result<(), E> {
-        self.look(&number.to_string());
+        (self.0)(&number.to_string());
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 //! The embedded store: one SQLite file, one writing thread, a few reading threads, one that copies the write-ahead log,
-//! and one that watches the others.
+//! one that makes the search index, and one that watches the others.
 
 use std::fs::File;
 use std::ops::Range;
@@ -40,6 +40,7 @@ mod read;
 mod reader;
 mod schema;
 mod search;
+mod search_index;
 mod staged;
 mod statement;
 mod thresholds;
@@ -53,6 +54,7 @@ use head::HeadFile;
 use health::Health;
 use log::WriteAheadLog;
 use reader::{Readers, Ticket};
+use search_index::{Geometry, Indexer, SearchIndex};
 use thresholds::Thresholds;
 use watch::Watch;
 
@@ -73,6 +75,7 @@ pub struct Sqlite {
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
     duties: Readers,
+    indexer: Indexer,
     watch: Mutex<Option<Watch>>,
     head: watch_channel::Receiver<Arc<Edge>>,
     health: Arc<Health>,
@@ -91,7 +94,13 @@ impl Sqlite {
     pub fn open(path: &Path, now: Now) -> Result<Sqlite> {
         let lock = lock(path)?;
         opening::refuse_damaged_log(path)?;
-        Sqlite::start(path, now, lock, connection::open_writer(path)?)
+        Sqlite::start(path, now, lock, connection::open_writer(path)?, Geometry::FULL)
+    }
+
+    /// With a search index of small parts.
+    #[cfg(test)]
+    fn open_with(path: &Path, now: Now, geometry: Geometry) -> Result<Sqlite> {
+        Sqlite::start(path, now, lock(path)?, connection::open_writer(path)?, geometry)
     }
 
     /// For filling a large store before a measurement. Nothing waits for the disk: if the machine stops, acknowledged
@@ -101,10 +110,16 @@ impl Sqlite {
         let lock = lock(path)?;
         let connection = connection::open_writer(path)?;
         connection.execute_batch("PRAGMA synchronous = OFF").map_err(|error| failure::failed(&error))?;
-        Sqlite::start(path, now, lock, connection)
+        Sqlite::start(path, now, lock, connection, Geometry::FULL)
     }
 
-    fn start(path: &Path, now: Now, lock: Lock, mut connection: rusqlite::Connection) -> Result<Sqlite> {
+    fn start(
+        path: &Path,
+        now: Now,
+        lock: Lock,
+        mut connection: rusqlite::Connection,
+        geometry: Geometry,
+    ) -> Result<Sqlite> {
         let opened = opening::load(&connection)?;
         if let Some(lost) = opening::lost(&connection, &opened.edge, head::read(path)?)? {
             return Err(StoreError::Damaged(format!("{lost}; {}", opening::AFTER_LOSS)));
@@ -158,12 +173,15 @@ impl Sqlite {
             spawned.map_err(|error| StoreError::Unavailable(format!("cannot start the writer thread: {error}")))?;
         let readers = Readers::start(path, "reader", READERS, QUESTIONS_WAITING_MAX, Arc::clone(&health))?;
         let duties = Readers::start(path, "duty", DUTY_READERS, QUESTIONS_WAITING_MAX, Arc::clone(&health))?;
+        let search_index = Arc::new(SearchIndex::new(geometry));
+        let indexer = Indexer::start(path, search_index, head.clone())?;
         let watch = Watch::start(desk, vec![readers.line(), duties.line()], Arc::clone(&health))?;
         Ok(Sqlite {
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             readers,
             duties,
+            indexer,
             watch: Mutex::new(Some(watch)),
             head,
             health,
@@ -180,6 +198,7 @@ impl Sqlite {
     fn end(&self) {
         self.readers.close();
         self.duties.close();
+        self.indexer.close();
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The store's last owner may be a write in the queue; the writing thread cannot join itself.
@@ -249,11 +268,13 @@ impl Store for Sqlite {
     }
 
     fn items_page(&self, filter: Filter, limit: usize) -> Pending<'_, ItemPage> {
-        self.read(move |connection| search::items(connection, &filter, limit))
+        let search_index = Arc::clone(self.indexer.index());
+        self.read(move |connection| search::items(connection, &filter, limit, &search_index))
     }
 
     fn ranks_page(&self, filter: Filter, sort: Sort) -> Pending<'_, RankPage> {
-        self.read(move |connection| search::ranks(connection, &filter, sort))
+        let search_index = Arc::clone(self.indexer.index());
+        self.read(move |connection| search::ranks(connection, &filter, sort, &search_index))
     }
 
     fn items_of(&self, ids: Vec<ItemId>) -> Pending<'_, Vec<Listed>> {

@@ -11,7 +11,8 @@ use crate::sqlite::Sqlite;
 use crate::{Result, Store, transfer};
 
 /// Files that exist next to a file of this name while it is in use.
-const COMPANIONS: [&str; 4] = ["restoring.db", "restoring.db-wal", "restoring.db-shm", "restoring.db-head"];
+const COMPANIONS: [&str; 5] =
+    ["restoring.db", "restoring.db-wal", "restoring.db-shm", "restoring.db-head", "restoring.db-search"];
 
 pub(super) struct StagedDatabase {
     directory: PathBuf,

@@ -6,7 +6,7 @@ use pilot_core::item::ItemId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
-use super::{connection, failure, lock, read};
+use super::{connection, failure, lock, read, search_index};
 use crate::look::looks_of;
 use crate::row::{ERASED_TITLE, to_key};
 use crate::{Result, StoreError};
@@ -40,13 +40,17 @@ fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
     }
 }
 
-/// Erases the documents and every other copy of their contents in the file. The bytes are overwritten, not just
-/// unlinked.
+/// Erases the documents and every other copy of their contents in the file and in those next to it. The bytes are
+/// overwritten, not just unlinked.
 pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     let _lock = lock(path)?;
     let connection = connection::open_writer(path)?;
     let failed = |error: rusqlite::Error| failure::failed(&error);
     let documents = count(&connection, id)?;
+    // First: if this is interrupted, the next attempt still finds something to erase, and the next start makes it again.
+    search_index::destroy(path).map_err(|error| {
+        StoreError::Unavailable(format!("{}: its search index cannot be erased: {error}", path.display()))
+    })?;
     connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE").map_err(failed)?;
     let erase = format!("{CHAIN} UPDATE document SET data = NULL WHERE entry IN (SELECT idx FROM chain)");
     connection.execute(&erase, [to_key(id)]).map_err(failed)?;

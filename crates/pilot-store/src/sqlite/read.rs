@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pilot_core::decide::OpenItems;
+use pilot_core::entry::Entry;
 use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::STORE_PAGE_BYTES_MAX;
 use pilot_core::time::Time;
@@ -230,6 +231,43 @@ fn read_with_document(
         entry.documents.push((kind, document));
     }
     Ok(read)
+}
+
+/// The items to which entries in this range gave other contents, by the entries that created them, the same one perhaps
+/// several times. An item that such an entry created is not one of them.
+pub(super) fn edited(connection: &Connection, from: u64, until: u64) -> Result<Vec<u64>> {
+    let sql = "SELECT e.data FROM document d JOIN entry e ON e.idx = d.entry \
+               WHERE d.entry >= ?1 AND d.entry < ?2 AND d.kind = 0 AND e.prev IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let mut of_item =
+        connection.prepare_cached("SELECT created_entry FROM item WHERE id = ?1").map_err(|error| failed(&error))?;
+    let (mut rows, mut edited) =
+        (statement.query([bound(from), bound(until)]).map_err(|error| failed(&error))?, Vec::new());
+    while let Some(row) = rows.next().map_err(|error| failed(&error))? {
+        let bytes = row.get_ref(0).and_then(|value| value.as_blob().map_err(Into::into));
+        let entry = Entry::parse(bytes.map_err(|error| failed(&error))?);
+        let unreadable =
+            |cause: &dyn std::fmt::Display| StoreError::Damaged(format!("an entry cannot be read: {cause}"));
+        let id = entry.map_err(|error| unreadable(&error))?.item.ok_or_else(|| unreadable(&"it is about no item"))?;
+        let created_entry = of_item.query_row([to_key(&id)], |row| index(row, 0));
+        edited.push(created_entry.map_err(|error| failed(&error))?);
+    }
+    Ok(edited)
+}
+
+/// The items whose ids are in a range, by the entries that created them: at most `limit`.
+pub(super) fn created_with_ids(connection: &Connection, ids: &(ItemId, ItemId), limit: usize) -> Result<Vec<u64>> {
+    let sql = "SELECT created_entry FROM item WHERE id BETWEEN ?1 AND ?2 LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(|error| failed(&error))?;
+    let values = (to_key(&ids.0), to_key(&ids.1), bound(limit as u64));
+    let rows = statement.query_map(values, |row| index(row, 0)).map_err(|error| failed(&error))?;
+    rows.collect::<rusqlite::Result<_>>().map_err(|error| failed(&error))
+}
+
+/// How many entries there are.
+pub(super) fn size(connection: &Connection) -> Result<u64> {
+    let mut statement = connection.prepare_cached("SELECT max(idx) FROM entry").map_err(|error| failed(&error))?;
+    size_after(statement.query_row([], |row| row.get(0)).map_err(|error| failed(&error))?)
 }
 
 pub(super) fn entries(connection: &Connection, from: u64, limit: usize) -> Result<Vec<StoredEntry>> {

@@ -1,16 +1,21 @@
-//! Searches for items, newest first. Each visit reads a limited number of rows: a search for something rare takes
-//! several visits, and other queries get their turn in between.
+//! Searches for items, newest first. Each visit reads a limited number of rows: a long search takes several visits, and
+//! other queries get their turn in between. A search for a text passes over what the search index rules out.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use pilot_core::item::ItemId;
-use pilot_core::limits::{COUNTED_ITEMS_MAX, SEARCH_VISIT_BYTES_MAX, SEARCH_VISIT_ROWS_MAX};
-use rusqlite::{Connection, OptionalExtension, ToSql};
+use pilot_core::limits::{
+    COUNTED_ITEMS_MAX, SEARCH_IDS_MAX, SEARCH_UNINDEXED_MAX, SEARCH_UNINDEXED_TOLERATED, SEARCH_VISIT_BYTES_MAX,
+    SEARCH_VISIT_ROWS_MAX, SEARCH_VISIT_SLABS_MAX,
+};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql};
 
 use super::failure::failed;
-use super::read::{bound, counted, index, item};
+use super::read::{self, bound, counted, index, item};
+use super::search_index::{Candidates, Place, SearchIndex};
 use crate::row::{ItemKey, from_key, role_bit, to_key};
-use crate::sought::{Sought, Texts, searched_id};
+use crate::sought::{Sought, Texts, ids_beginning_with, searched_id};
 use crate::{Filter, ItemPage, Listed, Rank, RankPage, Result, Sort, SortKey, StoreError};
 
 type Values = Vec<Box<dyn ToSql>>;
@@ -63,23 +68,42 @@ struct Visit {
     rows_max: usize,
     /// No further content is looked at once they add up to this.
     bytes_max: usize,
+    /// Of the search index.
+    slabs_max: usize,
     sort: Option<Sort>,
 }
 
 impl Visit {
     const fn of(hits_max: usize) -> Visit {
-        Visit { hits_max, rows_max: SEARCH_VISIT_ROWS_MAX, bytes_max: SEARCH_VISIT_BYTES_MAX, sort: None }
+        Visit {
+            hits_max,
+            rows_max: SEARCH_VISIT_ROWS_MAX,
+            bytes_max: SEARCH_VISIT_BYTES_MAX,
+            slabs_max: SEARCH_VISIT_SLABS_MAX,
+            sort: None,
+        }
     }
 }
 
-pub(super) fn items(connection: &Connection, filter: &Filter, limit: usize) -> Result<ItemPage> {
-    page(connection, filter, Visit::of(limit))
+pub(super) fn items(
+    connection: &Connection,
+    filter: &Filter,
+    limit: usize,
+    search_index: &Arc<SearchIndex>,
+) -> Result<ItemPage> {
+    page(connection, filter, Visit::of(limit), candidates(filter, search_index))
 }
 
-pub(super) fn ranks(connection: &Connection, filter: &Filter, sort: Sort) -> Result<RankPage> {
+pub(super) fn ranks(
+    connection: &Connection,
+    filter: &Filter,
+    sort: Sort,
+    search_index: &Arc<SearchIndex>,
+) -> Result<RankPage> {
     let visit = Visit { sort: Some(sort), ..Visit::of(usize::MAX) };
+    let candidates = candidates(filter, search_index);
     let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
-    let (hits, next) = visited(connection, filter, visit)?;
+    let (hits, next) = visited(connection, filter, visit, candidates)?;
     let rank = |Hit { created_entry, key, sort_key }: Hit| {
         let key_missing = || StoreError::Damaged("a row has nothing to sort it by".into());
         let rank = Rank { key: sort_key.ok_or_else(key_missing)?, created_entry: Reverse(created_entry) };
@@ -135,7 +159,44 @@ fn count_within(connection: &Connection, filter: &Filter, mut rows_left: u64) ->
     Ok(Some(total))
 }
 
-fn visited(connection: &Connection, filter: &Filter, visit: Visit) -> Result<(Vec<Hit>, Option<u64>)> {
+/// What the search index says of the searched text. Taken before the snapshot of the search.
+fn candidates(filter: &Filter, search_index: &Arc<SearchIndex>) -> Option<Candidates> {
+    Sought::of(filter).text().and_then(|text| search_index.candidates(text))
+}
+
+/// Adds what the search index does not cover. `None` if that is too much, and every item has to be looked at.
+fn completed(connection: &Connection, filter: &Filter, mut candidates: Candidates) -> Result<Option<Candidates>> {
+    let (covered, size) = (candidates.size(), read::size(connection)?);
+    let unindexed = size.saturating_sub(covered);
+    if unindexed > SEARCH_UNINDEXED_TOLERATED {
+        candidates.index().bring_up_to_date();
+    }
+    if unindexed > SEARCH_UNINDEXED_MAX {
+        return Ok(None);
+    }
+    for created_entry in read::edited(connection, covered, size)? {
+        candidates.add(created_entry);
+    }
+    if let Some(ids) = Sought::of(filter).text().and_then(ids_beginning_with) {
+        let created = read::created_with_ids(connection, &ids, SEARCH_IDS_MAX + 1)?;
+        if created.len() > SEARCH_IDS_MAX {
+            return Ok(None);
+        }
+        for created_entry in created {
+            candidates.add(created_entry);
+        }
+    }
+    Ok(Some(candidates))
+}
+
+fn visited(
+    connection: &Connection,
+    filter: &Filter,
+    visit: Visit,
+    candidates: Option<Candidates>,
+) -> Result<(Vec<Hit>, Option<u64>)> {
+    let completed = candidates.map(|candidates| completed(connection, filter, candidates));
+    let mut candidates = completed.transpose()?.flatten();
     let mut found = Vec::new();
     // Where one source stopped, the others must stop too, so they need not look beyond.
     let mut after = None;
@@ -143,17 +204,17 @@ fn visited(connection: &Connection, filter: &Filter, visit: Visit) -> Result<(Ve
         if let Some(after) = after {
             rows = rows.and("i.created_entry > ?", Some(Box::new(bound(after))));
         }
-        let of_source = look(connection, filter, Source { from, rows }, visit)?;
+        let of_source = look(connection, filter, Source { from, rows }, visit, candidates.as_mut())?;
         after = after.max(of_source.stopped_at);
         found.push(of_source);
     }
     Ok(merge(&found, visit.hits_max))
 }
 
-fn page(connection: &Connection, filter: &Filter, visit: Visit) -> Result<ItemPage> {
+fn page(connection: &Connection, filter: &Filter, visit: Visit, candidates: Option<Candidates>) -> Result<ItemPage> {
     // One snapshot for the search and for the items shown. It ends when it goes out of scope.
     let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
-    let (hits, next) = visited(connection, filter, visit)?;
+    let (hits, next) = visited(connection, filter, visit, candidates)?;
     let read = |Hit { created_entry, key, .. }: Hit| {
         let id = from_key(&key)?;
         let item = item(connection, &id)?;
@@ -217,41 +278,104 @@ fn wanted(filter: &Filter) -> Condition {
     wanted
 }
 
-fn look(connection: &Connection, filter: &Filter, Source { from, mut rows }: Source, visit: Visit) -> Result<Found> {
-    if let Some(before) = filter.before {
-        rows = rows.and("i.created_entry < ?", Some(Box::new(bound(before))));
-    }
+fn look(
+    connection: &Connection,
+    filter: &Filter,
+    Source { from, rows }: Source,
+    visit: Visit,
+    candidates: Option<&mut Candidates>,
+) -> Result<Found> {
+    let rows = rows.and("i.created_entry <= ?", None);
     let wanted = wanted(filter);
     let sql = query(from, &wanted, &rows);
     let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
-    let values = wanted.values.iter().chain(&rows.values);
-    let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(|error| failed(&error))?;
-    let (mut found, mut last) = (Found { hits: Vec::new(), stopped_at: None }, None);
-    let mut sift = Sift { connection, sought: Sought::of(filter), bytes: 0 };
-    for looked_at in 0.. {
-        let Some(row) = rows.next().map_err(|error| failed(&error))? else { break };
-        if looked_at == visit.rows_max || sift.bytes >= visit.bytes_max {
-            found.stopped_at = last;
-            break;
-        }
-        let created_entry = index(row, 0).map_err(|error| failed(&error))?;
-        if row.get(2).map_err(|error| failed(&error))? && sift.is_wanted(row)? {
-            if found.hits.len() == visit.hits_max {
-                // There are more, and the next page begins after the last one shown.
-                found.stopped_at = found.hits.last().map(|hit| hit.created_entry);
-                break;
-            }
-            let sort_key = visit.sort.map(|sort| sort_key(sort, row)).transpose().map_err(|error| failed(&error))?;
-            found.hits.push(Hit { created_entry, key: row.get(1).map_err(|error| failed(&error))?, sort_key });
-        }
-        last = Some(created_entry);
+    let content = "SELECT data FROM document WHERE entry = ?1 AND kind = 0";
+    let content = connection.prepare_cached(content).map_err(|error| failed(&error))?;
+    let sift = Sift { content, sought: Sought::of(filter), bytes: 0 };
+    let mut gaze = Gaze { visit, sift, candidates, looked_at: 0, last: None, hits: Vec::new() };
+    if let Some(candidates) = &mut gaze.candidates {
+        candidates.allow(visit.slabs_max);
     }
-    Ok(found)
+    let mut from = filter.before.map_or(Some(i64::MAX), |before| bound(before).checked_sub(1));
+    let mut stopped_at = None;
+    while let Some(at) = from.take() {
+        let values = wanted.values.iter().chain(&rows.values).map(AsRef::as_ref).chain([&at as &dyn ToSql]);
+        let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(|error| failed(&error))?;
+        while let Some(row) = rows.next().map_err(|error| failed(&error))? {
+            match gaze.at(row)? {
+                Step::On => {}
+                Step::To(entry) => {
+                    from = Some(bound(entry));
+                    break;
+                }
+                Step::Stop(at) => {
+                    stopped_at = at;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(Found { hits: gaze.hits, stopped_at })
+}
+
+/// What comes after a row.
+enum Step {
+    /// The next row.
+    On,
+    /// No row is wanted that was created after this entry.
+    To(u64),
+    /// Nothing. If there may be more, the entry before which it would be.
+    Stop(Option<u64>),
+}
+
+/// Goes from row to row.
+struct Gaze<'g> {
+    visit: Visit,
+    sift: Sift<'g>,
+    /// If not every row may be wanted.
+    candidates: Option<&'g mut Candidates>,
+    looked_at: usize,
+    /// Everything created by this entry or later was looked at.
+    last: Option<u64>,
+    hits: Vec<Hit>,
+}
+
+impl Gaze<'_> {
+    fn at(&mut self, row: &rusqlite::Row<'_>) -> Result<Step> {
+        if self.looked_at == self.visit.rows_max || self.sift.bytes >= self.visit.bytes_max {
+            return Ok(Step::Stop(self.last));
+        }
+        self.looked_at += 1;
+        let created_entry = index(row, 0).map_err(|error| failed(&error))?;
+        let place = self.candidates.as_mut().map(|candidates| candidates.at_or_before(created_entry));
+        match place {
+            Some(Place::Nowhere) => return Ok(Step::Stop(None)),
+            Some(Place::Unknown(before)) => return Ok(Step::Stop(Some(before))),
+            Some(Place::At(entry)) if entry < created_entry => {
+                self.last = Some(entry + 1);
+                return Ok(Step::To(entry));
+            }
+            None | Some(Place::At(_)) => {}
+        }
+        if row.get(2).map_err(|error| failed(&error))? && self.sift.is_wanted(row)? {
+            if self.hits.len() == self.visit.hits_max {
+                // There are more, and the next page begins after the last one shown.
+                return Ok(Step::Stop(self.hits.last().map(|hit| hit.created_entry)));
+            }
+            let sort_key = self.visit.sort.map(|sort| sort_key(sort, row)).transpose();
+            let sort_key = sort_key.map_err(|error| failed(&error))?;
+            let key = row.get(1).map_err(|error| failed(&error))?;
+            self.hits.push(Hit { created_entry, key, sort_key });
+        }
+        self.last = Some(created_entry);
+        Ok(Step::On)
+    }
 }
 
 /// Looks at texts, and counts the bytes of the contents it had to read for that.
 struct Sift<'c> {
-    connection: &'c Connection,
+    /// Reads the content of an item.
+    content: CachedStatement<'c>,
     sought: Sought,
     bytes: usize,
 }
@@ -270,16 +394,13 @@ impl Sift<'_> {
         if let Some(is_wanted) = self.sought.in_row(&texts) {
             return Ok(is_wanted);
         }
-        let content = self.content(row).map_err(|error| failed(&error))?;
-        self.bytes += content.as_ref().map_or(0, Vec::len);
-        self.sought.in_content(&texts, content.as_deref())
-    }
-
-    fn content(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
-        let sql = "SELECT data FROM document WHERE entry = ?1 AND kind = 0";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let content = statement.query_row([row.get::<_, i64>(5)?], |row| row.get(0)).optional()?;
-        Ok(content.flatten())
+        let mut rows = row.get::<_, i64>(5).and_then(|entry| self.content.query([entry]));
+        let rows = rows.as_mut().map_err(|error| failed(error))?;
+        let found = rows.next().map_err(|error| failed(&error))?;
+        let content = found.map(|row| row.get_ref(0).and_then(|data| data.as_blob_or_null().map_err(Into::into)));
+        let content = content.transpose().map_err(|error| failed(&error))?.flatten();
+        self.bytes += content.map_or(0, <[u8]>::len);
+        self.sought.in_content(&texts, content)
     }
 }
 
@@ -297,8 +418,10 @@ fn query(from: &str, wanted: &Condition, rows: &Condition) -> String {
 }
 
 #[cfg(test)]
+mod indexed;
+
+#[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
@@ -329,7 +452,7 @@ mod tests {
     fn all(connection: &Connection, filter: &Filter, limit: usize, rows_max: usize) -> (Vec<ItemId>, usize) {
         let (mut filter, mut found, mut pages) = (filter.clone(), Vec::new(), 0);
         loop {
-            let page = page(connection, &filter, Visit { rows_max, ..Visit::of(limit) }).unwrap();
+            let page = page(connection, &filter, Visit { rows_max, ..Visit::of(limit) }, None).unwrap();
             assert!(page.items.len() <= limit);
             found.extend(page.items.into_iter().map(|listed| listed.item.id));
             pages += 1;
@@ -398,7 +521,7 @@ mod tests {
             let (mut filter, mut found, mut visits) = (filter.clone(), Vec::new(), 0);
             loop {
                 let visit = Visit { bytes_max: 20 * 1024, ..Visit::of(50) };
-                let page = page(&connection, &filter, visit).unwrap();
+                let page = page(&connection, &filter, visit, None).unwrap();
                 found.extend(page.items.into_iter().map(|listed| listed.item.id));
                 visits += 1;
                 match page.next {
@@ -428,7 +551,7 @@ mod tests {
         let count = move || counted.fetch_add(1, Ordering::Relaxed) == u32::MAX;
         connection.progress_handler(1, Some(count)).unwrap();
         let closed = Filter { state: Some("closed".into()), ..Filter::default() };
-        let page = page(&connection, &closed, Visit::of(5)).unwrap();
+        let page = page(&connection, &closed, Visit::of(5), None).unwrap();
         let expected: Vec<_> = (0..3_000).rev().filter(|number| number % 3 == 0).take(5).map(id).collect();
         assert_eq!(page.items.into_iter().map(|listed| listed.item.id).collect::<Vec<_>>(), expected);
         let steps = steps.load(Ordering::Relaxed);
@@ -449,7 +572,7 @@ mod tests {
     #[test]
     fn a_page_that_ends_with_the_last_item_says_so() {
         let connection = database(10);
-        let page = page(&connection, &Filter::default(), Visit { rows_max: 10, ..Visit::of(10) }).unwrap();
+        let page = page(&connection, &Filter::default(), Visit { rows_max: 10, ..Visit::of(10) }, None).unwrap();
         assert_eq!((page.items.len(), page.next), (10, None));
     }
 

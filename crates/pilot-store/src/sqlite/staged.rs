@@ -10,7 +10,7 @@ use crate::archive::{Archive, Now, Staged};
 use crate::{Result, Store, StoreError};
 
 /// Files that exist next to a database while it is in use.
-const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-head"];
+const COMPANIONS: [&str; 5] = ["", "-wal", "-shm", "-head", "-search"];
 
 pub(super) struct StagedFile {
     staged: PathBuf,
