@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::load::Server;
 use super::moves::{self, Installation, pilot};
+use super::quiet;
 use super::report::{Section, Table, Target};
 use super::rounds::Rounds;
 use crate::step::{Failure, Stopwatch, output_of, program};
@@ -31,6 +32,8 @@ pub(super) fn measure(_: &[&str]) -> Result<Section, Failure> {
     let mut fill = moves::example("fill_store");
     output_of(fill.arg(installation.store()).args([&ENTRIES.to_string(), "1"]))?;
     let server = installation.start()?;
+    // A service that finds items without a search index makes one.
+    quiet::wait();
     let bundle = installation.path().join("all.zip");
     let mut exported = Exported::default();
     for _ in 0..ROUNDS {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::load::Server;
 use super::moves::{Directory, load_average, new_token};
-use crate::step::{Failure, cargo, program, run_timed, target_dir};
+use crate::step::{Failure, program};
 use crate::tools::{self, WRK};
 
 use beside::{Honest, Process, Waits};
@@ -32,7 +32,10 @@ const ATTACKED: Duration = Duration::from_secs(8);
 pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let (pilot, words) = match arguments {
         ["--program", path, words @ ..] => (PathBuf::from(path), words),
-        words => (built()?, words),
+        words => {
+            super::moves::build_pilot()?;
+            (super::moves::built(), words)
+        }
     };
     if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
         return Err(Failure::usage(format!(
@@ -54,11 +57,6 @@ pub(super) fn run(arguments: &[&str]) -> Result<(), Failure> {
     }
     println!("load average after: {}", load_average());
     Ok(())
-}
-
-fn built() -> Result<PathBuf, Failure> {
-    run_timed("build", &mut cargo(&["build", "--release", "--package", "pilot"]))?;
-    Ok(target_dir().join("release/pilot"))
 }
 
 /// Leaves the processors to the service, as if the attackers were on another machine: what they use of this one is not

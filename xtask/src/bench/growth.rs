@@ -1,6 +1,7 @@
 //! How cost grows with the ledger: the same load, over items spread across the whole store, on ledgers of several sizes.
 
 use super::options;
+use super::quiet;
 use super::readers;
 use super::report::{Drawing, Figure, Plot, Section, Table, Target};
 use super::rounds::Rounds;
@@ -24,6 +25,8 @@ pub(super) fn measure(arguments: &[&str]) -> Result<Section, Failure> {
     sizes.extend(options::entries(arguments)?);
     grown::check_free(sizes.iter().sum())?;
     let mut all = sizes.into_iter().map(Grown::make).collect::<Result<Vec<_>, _>>()?;
+    // A service that finds items without a search index makes one.
+    quiet::wait();
     for grown in &mut all {
         grown.warm_up()?;
     }

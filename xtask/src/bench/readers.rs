@@ -5,14 +5,12 @@ use std::process::{Command, Stdio};
 
 use super::load::Server;
 use super::moves::{self, Installation};
-use crate::step::{Failure, cannot_start, cargo, run_timed, shown};
+use crate::step::{Failure, cannot_start, shown};
 
 /// Of a benchmark that reads and has no options.
 pub(super) fn prepare(arguments: &[&str]) -> Result<(), Failure> {
     super::options::none(arguments)?;
-    moves::build()?;
-    let build = ["build", "--release", "--package", "pilot-server", "--example", "readers_load"];
-    run_timed("build", &mut cargo(&build))
+    moves::build()
 }
 
 /// Creates credentials for that many actors of a role; returns their tokens. Only before the service starts.

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::load::Server;
 use super::moves::{self, Installation};
+use super::quiet;
 use super::readers::{self, Answers, Readers};
 use super::report::{Section, Table, Target};
 use super::rounds::Rounds;
@@ -29,6 +30,8 @@ pub(super) fn measure(_: &[&str]) -> Result<Section, Failure> {
     let installation = Installation::make("reads")?;
     let tokens = readers::tokens(&installation, "approver", MANY)?;
     let (server, items) = fill(&installation)?;
+    // A service that finds items without a search index makes one.
+    quiet::wait();
     let readers = Readers { server: &server, tokens: &tokens };
     let kinds = kinds(&readers, &items)?;
     let mut all: Vec<_> = kinds.iter().map(|_| [Measured::default(), Measured::default()]).collect();

@@ -12,7 +12,7 @@ use super::moves::Directory;
 use super::page::number;
 use super::report::{Drawing, Plot, Section, Table, Target};
 use super::rounds::Rounds;
-use crate::step::{Failure, cargo, output_of, run_timed, target_dir};
+use crate::step::{Failure, output_of, target_dir};
 use crate::tools::{self, TASKSET, WRK};
 
 mod nginx;
@@ -38,10 +38,7 @@ pub(super) fn prepare(options: &[&str]) -> Result<(), Failure> {
     }
     tools::install_missing(&[WRK, TASKSET])?;
     tools::install_missing_services(&[nginx::NGINX], &["nginx"])?;
-    let build = |arguments: &[&str]| run_timed("build", cargo(&["build", "--release", "--package"]).args(arguments));
-    build(&["pilot"])?;
-    build(&["pilot-core", "--example", "many_credentials"])?;
-    build(&["pilot-server", "--example", "session_peers"])
+    super::moves::build()
 }
 
 pub(super) fn measure(options: &[&str]) -> Result<Section, Failure> {

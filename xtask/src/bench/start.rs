@@ -8,7 +8,7 @@ use super::load::Server;
 use super::moves::{self, ITEMS, Installation};
 use super::report::{Drawing, Figure, Plot, Section, Table, Target};
 use super::rounds::Rounds;
-use crate::step::{Failure, Stopwatch, cargo, output_of};
+use crate::step::{Failure, Stopwatch, output_of};
 
 const ROUNDS: usize = 5;
 /// Beside the two who move items.
@@ -82,8 +82,7 @@ fn add_credentials(installation: &Installation, count: u32) -> Result<(), Failur
     if count == 0 {
         return Ok(());
     }
-    let example = ["run", "--quiet", "--release", "--package", "pilot-core", "--example", "many_credentials"];
-    let made = output_of(cargo(&example).args(["--", &count.to_string()]))?;
+    let made = output_of(moves::example("many_credentials").arg(count.to_string()))?;
     let path = installation.path().join("credentials.json");
     let failed = |error| Failure::environment(format!("{}: {error}", path.display()));
     let there = fs::read_to_string(&path).map_err(failed)?;
