@@ -169,7 +169,7 @@ fn completed(connection: &Connection, filter: &Filter, mut candidates: Candidate
     let (covered, size) = (candidates.size(), read::size(connection)?);
     let unindexed = size.saturating_sub(covered);
     if unindexed > SEARCH_UNINDEXED_TOLERATED {
-        candidates.index().bring_up_to_date();
+        candidates.signal().bring_up_to_date();
     }
     if unindexed > SEARCH_UNINDEXED_MAX {
         return Ok(None);

@@ -44,7 +44,7 @@ impl Ledger {
 
     fn open_with(&self, geometry: Geometry) -> Sqlite {
         let store = Sqlite::open_with(&self.path(), Arc::new(|| Time::EPOCH), geometry).unwrap();
-        store.indexer.index().until_idle();
+        store.indexer.index().signal().until_idle();
         store
     }
 
@@ -93,8 +93,8 @@ fn settle(store: &Sqlite, writes: impl IntoIterator<Item = Write>) {
 }
 
 fn bring_up_to_date(store: &Sqlite) {
-    store.indexer.index().bring_up_to_date();
-    store.indexer.index().until_idle();
+    store.indexer.index().signal().bring_up_to_date();
+    store.indexer.index().signal().until_idle();
 }
 
 fn id(number: u64) -> ItemId {
@@ -388,7 +388,7 @@ fn what_is_not_indexed_yet_is_searched_and_when_it_is_too_much_everything_is_unt
     }
     assert!(completed(&connection, &text("needle"), before).unwrap().is_none());
     // That asked for what is missing.
-    store.indexer.index().until_idle();
+    store.indexer.index().signal().until_idle();
     assert!(completed(&connection, &text("needle"), taken()).unwrap().is_some());
     assert_eq!(same(&ledger, &store, &text("needle")), [id(5)]);
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::SearchIndex;
 use super::file::SlabFile;
+use super::signal::Signal;
 use super::slab::{Bits, Span, spans};
 
 /// The blocks of a slab in the file, oldest first.
@@ -20,7 +20,7 @@ pub(in crate::sqlite) enum Place {
 }
 
 pub(in crate::sqlite) struct Candidates {
-    index: Arc<SearchIndex>,
+    signal: Arc<Signal>,
     slots: Vec<usize>,
     /// All items that were created by this entry or later are candidates.
     size: u64,
@@ -37,7 +37,7 @@ pub(in crate::sqlite) struct Candidates {
 
 impl Candidates {
     pub(super) fn new(
-        index: Arc<SearchIndex>,
+        signal: Arc<Signal>,
         slots: Vec<usize>,
         size: u64,
         open: Vec<Span>,
@@ -45,7 +45,7 @@ impl Candidates {
         others: BTreeSet<u64>,
     ) -> Candidates {
         let found = BTreeMap::new();
-        Candidates { index, slots, size, open, sealed, file, others, found, slabs_left: 0 }
+        Candidates { signal, slots, size, open, sealed, file, others, found, slabs_left: 0 }
     }
 
     /// So many more slabs may be read. Where a search looks in several indexes of the database, this is so for each:
@@ -59,8 +59,8 @@ impl Candidates {
         self.size
     }
 
-    pub(in crate::sqlite) fn index(&self) -> &SearchIndex {
-        &self.index
+    pub(in crate::sqlite) fn signal(&self) -> &Signal {
+        &self.signal
     }
 
     /// Adds an item, by the entry that created it.
@@ -105,7 +105,7 @@ impl Candidates {
         let having = self.file.as_ref().map_or(Ok(Bits::MAX), |file| file.having(number as u64, &self.slots));
         // Every block of a slab that cannot be read may have the text.
         let having = having.unwrap_or_else(|error| {
-            self.index.cannot_be_read(&error);
+            self.signal.cannot_be_read(&error);
             Bits::MAX
         });
         self.found.insert(number, spans(having, blocks));

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::candidates::Sealed;
 use super::file::{Header, SlabFile, destroy};
+use super::shared::{Known, SearchIndex};
 use super::slab::Slab;
-use super::{Known, SearchIndex};
 use crate::sought::searched_texts;
 use crate::sqlite::connection::open_reader;
 use crate::sqlite::failure::failed;
@@ -51,11 +51,11 @@ impl Indexer {
         let (of_thread, path) = (Arc::clone(&index), path.to_owned());
         let run = move || {
             if let Err(error) = make(&path, &of_thread, &head)
-                && !of_thread.is_ending()
+                && !of_thread.signal().is_ending()
             {
-                of_thread.fail(&error);
+                of_thread.signal().fail(&error);
             }
-            of_thread.rest();
+            of_thread.signal().rest();
         };
         let spawned = std::thread::Builder::new().name("store-indexer".into()).spawn(run);
         let thread =
@@ -65,7 +65,7 @@ impl Indexer {
 
     /// The connection is closed when this returns: the writer's must be the last.
     pub(in crate::sqlite) fn close(&self) {
-        self.index.end();
+        self.index.signal().end();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
@@ -81,14 +81,14 @@ impl Indexer {
 fn make(path: &Path, index: &Arc<SearchIndex>, head: &watch::Receiver<Arc<Edge>>) -> Result<()> {
     let mut connection = open_reader(path)?;
     let watched = Arc::clone(index);
-    connection.progress_handler(STEPS, Some(move || watched.is_ending())).map_err(|error| failed(&error))?;
+    connection.progress_handler(STEPS, Some(move || watched.signal().is_ending())).map_err(|error| failed(&error))?;
     let mut maker = Maker { connection, path: path.to_owned(), index, head, slabs: 0 };
     maker.load()?;
     loop {
-        while !index.is_ending() && maker.index_some()? {
+        while !index.signal().is_ending() && maker.index_some()? {
             std::thread::yield_now();
         }
-        if !index.wait() {
+        if !index.signal().wait() {
             return Ok(());
         }
     }
@@ -115,7 +115,7 @@ impl Maker<'_> {
     /// Begins with what is in the file, if that is whole and of this ledger.
     fn load(&mut self) -> Result<()> {
         let loaded = self.loaded()?;
-        if loaded.is_none() && !self.index.is_ending() {
+        if loaded.is_none() && !self.index.signal().is_ending() {
             destroy(&self.path).map_err(|error| self.unwritten(&error))?;
         }
         self.slabs = loaded.as_ref().map_or(0, |known| known.sealed.len() as u64);
@@ -133,7 +133,7 @@ impl Maker<'_> {
         let mut sealed: Vec<Sealed> = Vec::new();
         for number in 0..slabs {
             let slab = file.read_slab(number).map_err(|error| self.unwritten(&error))?;
-            let Some(slab) = slab.filter(|_| !self.index.is_ending()) else { return Ok(None) };
+            let Some(slab) = slab.filter(|_| !self.index.signal().is_ending()) else { return Ok(None) };
             sealed.push(slab.blocks.into());
         }
         let (sealed, file) = (Arc::new(sealed), Some(Arc::new(file)));
