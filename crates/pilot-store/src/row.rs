@@ -309,10 +309,13 @@ pub(crate) fn to_key(id: &ItemId) -> ItemKey {
 }
 
 pub(crate) fn from_key(key: &[u8]) -> Result<ItemId> {
+    id_text(key).parse().map_err(|_| StoreError::Damaged("an item's id is not a UUID".into()))
+}
+
+pub(crate) fn id_text(key: &[u8]) -> String {
     let hex = data_encoding::HEXLOWER.encode(key);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    let text = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-");
-    text.parse().map_err(|_| StoreError::Damaged("an item's id is not a UUID".into()))
+    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
 pub(crate) fn role_bits(roles: &[Role]) -> i64 {

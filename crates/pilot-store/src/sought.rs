@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
+use memchr::memmem::Finder;
 use pilot_core::item::ItemId;
 use pilot_core::limits::ID_PREFIX_CHARS_MIN;
 use pilot_core::payload::Payload;
@@ -10,17 +11,20 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::row::{ItemKey, id_text};
 use crate::{Filter, Result, StoreError};
 
 pub(crate) struct Sought {
     /// In lower case. Not set if an id was searched for, which the engine looks up by itself.
     text: Option<String>,
+    /// Finds the text in JSON as it is stored, if JSON has it there as it is in a payload.
+    finder: Option<Finder<'static>>,
     risk: Option<String>,
 }
 
 /// The texts of one item.
 pub(crate) struct Texts<'t> {
-    pub(crate) id: &'t ItemId,
+    pub(crate) key: ItemKey,
     pub(crate) title: &'t str,
     pub(crate) created_by: &'t str,
 }
@@ -28,7 +32,9 @@ pub(crate) struct Texts<'t> {
 impl Sought {
     pub(crate) fn of(filter: &Filter) -> Sought {
         let text = filter.text.as_ref().filter(|_| searched_id(filter).is_none());
-        Sought { text: text.map(|text| text.to_lowercase()), risk: filter.risk.clone() }
+        let text = text.map(|text| text.to_lowercase());
+        let finder = text.as_ref().filter(|text| is_written_as_it_is(text));
+        Sought { finder: finder.map(|text| Finder::new(text).into_owned()), text, risk: filter.risk.clone() }
     }
 
     /// Nothing: every item is one of those wanted.
@@ -38,33 +44,30 @@ impl Sought {
 
     /// Whether the item's row already decides; otherwise its content has to be looked at.
     pub(crate) fn in_row(&self, texts: &Texts<'_>) -> Option<bool> {
-        let is_in_row = match &self.text {
-            None => true,
-            Some(text) => {
-                let has = |whole: &str| whole.to_lowercase().contains(text.as_str());
-                has(texts.title) || has(texts.created_by) || is_beginning(text, texts.id)
-            }
-        };
-        (is_in_row && self.risk.is_none()).then_some(true)
+        (self.risk.is_none() && self.has_row(texts)).then_some(true)
+    }
+
+    fn has_row(&self, texts: &Texts<'_>) -> bool {
+        let Some(text) = &self.text else { return true };
+        let has = |whole: &str| whole.to_lowercase().contains(text.as_str());
+        has(texts.title) || has(texts.created_by) || is_beginning(text, &texts.key)
     }
 
     /// Whether an item is wanted, by its row and its content document. An erased document has no text.
     pub(crate) fn in_content(&self, texts: &Texts<'_>, content: Option<&[u8]>) -> Result<bool> {
-        let Some(bytes) = content else {
-            return Ok(self.risk.is_none() && self.in_row(texts) == Some(true));
-        };
-        let damaged = |error| StoreError::Damaged(format!("item {} cannot be read: {error}", texts.id));
+        let in_row = self.has_row(texts);
+        let Some(bytes) = content else { return Ok(self.risk.is_none() && in_row) };
+        if !in_row && self.is_ruled_out(bytes) {
+            return Ok(false);
+        }
+        let damaged = |error| StoreError::Damaged(format!("item {} cannot be read: {error}", id_text(&texts.key)));
         let payload = payload_of(bytes).map_err(damaged)?;
         if let Some(risk) = &self.risk
             && Payload::from_canonical(payload).risk().as_ref() != Some(risk)
         {
             return Ok(false);
         }
-        let Some(text) = &self.text else { return Ok(true) };
-        let without_risk = Sought { text: Some(text.clone()), risk: None };
-        if without_risk.in_row(texts) == Some(true) {
-            return Ok(true);
-        }
+        let Some(text) = self.text.as_ref().filter(|_| !in_row) else { return Ok(true) };
         let is_found = Cell::new(false);
         let look = |found: &str| {
             if !is_found.get() && found.to_lowercase().contains(text.as_str()) {
@@ -73,6 +76,14 @@ impl Sought {
         };
         walk(payload, &look).map_err(damaged)?;
         Ok(is_found.get())
+    }
+
+    /// Whether no text of this content can be the one looked for. Reading its JSON to see that takes several times as
+    /// long: a twentieth of a search that looks at short contents, and more where they are long.
+    fn is_ruled_out(&self, content: &[u8]) -> bool {
+        // Beyond ASCII, lower case may be other letters: that of the Kelvin sign is a k.
+        let Some(finder) = self.finder.as_ref().filter(|_| content.is_ascii()) else { return false };
+        !content.contains(&b'\\') && finder.find(&content.to_ascii_lowercase()).is_none()
     }
 
     /// In lower case, if there is a text to look for.
@@ -115,8 +126,16 @@ pub(crate) fn ids_beginning_with(text: &str) -> Option<(ItemId, ItemId)> {
     if text.len() < ID_PREFIX_CHARS_MIN { None } else { Some((filled(lowest)?, filled(highest)?)) }
 }
 
-fn is_beginning(text: &str, id: &ItemId) -> bool {
-    text.len() >= ID_PREFIX_CHARS_MIN && id.as_str().starts_with(text)
+fn is_beginning(text: &str, key: &ItemKey) -> bool {
+    text.len() >= ID_PREFIX_CHARS_MIN && id_text(key).starts_with(text)
+}
+
+/// Whether JSON has a text as it is, wherever a payload has it. Numbers are compared as people write them, and JSON may
+/// have them in another form.
+fn is_written_as_it_is(text: &str) -> bool {
+    let could_be_number = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'));
+    is_plain && !could_be_number
 }
 
 /// Shows every text and number of a payload. The names of members are the form's, not the item's, and are not searched.
@@ -182,14 +201,14 @@ impl<'de> Visitor<'de> for Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::to_key;
 
     const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
     fn is_found(text: Option<&str>, risk: Option<&str>, payload: &str) -> bool {
         let filter = Filter { text: text.map(str::to_owned), risk: risk.map(str::to_owned), ..Filter::default() };
         let content = format!(r#"{{"nonce":"deadbeef","payload":{payload},"title":"Größe"}}"#);
-        let id = ID.parse().unwrap();
-        let texts = Texts { id: &id, title: "Größe", created_by: "ana" };
+        let texts = Texts { key: to_key(&ID.parse().unwrap()), title: "Größe", created_by: "ana" };
         let sought = Sought::of(&filter);
         sought.in_row(&texts).unwrap_or_else(|| sought.in_content(&texts, Some(content.as_bytes())).unwrap())
     }
@@ -204,6 +223,24 @@ mod tests {
         }
         for missing in ["deadbeef", "nonce", "payload", "risk", "true", &ID[..7], &ID[1..12], "chg-78"] {
             assert!(!is_found(Some(missing), None, payload), "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_json_may_have_in_another_form_is_found_as_well() {
+        // Plain contents are first searched as they are stored.
+        for (text, payload, expected) in [
+            ("region", r#"{"a":"The new REGION"}"#, true),
+            ("region", r#"{"region":"x"}"#, false),
+            ("region", r#"{"a":"The new site"}"#, false),
+            ("new region", r#"{"a":"new\u0020region"}"#, true),
+            ("a/b", r#"{"a":"x a\/b"}"#, true),
+            ("say \"hi\"", r#"{"a":"They say \"hi\""}"#, true),
+            ("1000000000000000000000", r#"{"n":1e21}"#, true),
+            ("0.0000001", r#"{"n":1e-7}"#, true),
+            ("kelvin", "{\"a\":\"\u{212a}elvin\"}", true),
+        ] {
+            assert_eq!(is_found(Some(text), None, payload), expected, "{text} in {payload}");
         }
     }
 
@@ -228,8 +265,7 @@ mod tests {
             risk: risk.map(str::to_owned),
             ..Filter::default()
         };
-        let id = ID.parse().unwrap();
-        let texts = Texts { id: &id, title: "(erased)", created_by: "ana" };
+        let texts = Texts { key: to_key(&ID.parse().unwrap()), title: "(erased)", created_by: "ana" };
         let found = |filter: Filter| Sought::of(&filter).in_content(&texts, None).unwrap();
         assert!(found(filter(Some("ana"), None)));
         assert!(!found(filter(Some("ana"), Some("low"))));

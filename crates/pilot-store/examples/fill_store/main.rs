@@ -37,7 +37,9 @@ type Anything = Box<dyn Error + Send + Sync>;
 const ENTRIES_PER_ITEM: u64 = 10;
 /// With more, items only go back and forth.
 const SHORT_LIFE: u64 = 3;
-const TOGETHER: u64 = 1_024;
+/// How many items live at the same time. A divisor of every round number of items: the end of a large ledger is then like
+/// that of a small one, and reading it can be compared.
+const TOGETHER: u64 = 1_000;
 
 fn main() -> Result<(), Anything> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -332,17 +332,17 @@ fn is_wanted(sought: &Sought, row: &Row, contents: &HashMap<u64, Vec<u8>>) -> Re
     if sought.is_nothing() {
         return Ok(true);
     }
-    let id = from_key(row.try_get(1).map_err(|error| failure::of_query(&error))?)?;
-    let texts = texts(row, &id)?;
+    let texts = texts(row)?;
     match sought.in_row(&texts) {
         Some(is_wanted) => Ok(is_wanted),
         None => sought.in_content(&texts, contents.get(&place(row, 4)?).map(Vec::as_slice)),
     }
 }
 
-fn texts<'t>(row: &'t Row, id: &'t ItemId) -> Result<Texts<'t>> {
+fn texts(row: &Row) -> Result<Texts<'_>> {
     let text = |column: usize| row.try_get::<_, &str>(column).map_err(|error| failure::of_query(&error));
-    Ok(Texts { id, title: text(2)?, created_by: text(3)? })
+    let id = from_key(row.try_get(1).map_err(|error| failure::of_query(&error))?)?;
+    Ok(Texts { key: to_key(&id), title: text(2)?, created_by: text(3)? })
 }
 
 /// The contents that the rows do not make unnecessary, each under its entry.
@@ -350,8 +350,7 @@ async fn contents(session: &Session, sought: &Sought, rows: &[Row]) -> Result<Ha
     let failed = |error| failure::of_query(&error);
     let mut needed = Vec::new();
     for row in rows.iter().filter(|_| !sought.is_nothing()) {
-        let id = from_key(row.try_get(1).map_err(failed)?)?;
-        if sought.in_row(&texts(row, &id)?).is_none() {
+        if sought.in_row(&texts(row)?).is_none() {
             needed.push(bound(place(row, 4)?));
         }
     }

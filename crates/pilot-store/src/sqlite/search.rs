@@ -386,11 +386,10 @@ impl Sift<'_> {
             return Ok(true);
         }
         let text = |column| row.get_ref(column).and_then(|value| value.as_str().map_err(Into::into));
-        let key: ItemKey = row.get(1).map_err(|error| failed(&error))?;
-        let id = from_key(&key)?;
+        let key = row.get(1).map_err(|error| failed(&error))?;
         let title = text(3).map_err(|error| failed(&error))?;
         let created_by = text(4).map_err(|error| failed(&error))?;
-        let texts = Texts { id: &id, title, created_by };
+        let texts = Texts { key, title, created_by };
         if let Some(is_wanted) = self.sought.in_row(&texts) {
             return Ok(is_wanted);
         }
