@@ -135,7 +135,7 @@ fn is_canonical(bytes: &[u8], value: &impl Serialize, inner: &Value) -> bool {
 }
 
 /// Whether plain serialisation of a value is its canonical form: whole numbers, and names in an order that does not
-/// depend on how characters are encoded. Finding the canonical form of anything else takes four times as long.
+/// depend on how characters are encoded. Anything else is brought into canonical form first, which sorts its names.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::String(_) => true,
