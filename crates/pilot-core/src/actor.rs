@@ -1,5 +1,6 @@
 //! Accountable actors: a person or a machine, named by an `actor_id`.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -39,18 +40,30 @@ impl FromStr for ActorId {
     type Err = MalformedActorId;
 
     fn from_str(text: &str) -> Result<Self, MalformedActorId> {
-        let bytes = text.as_bytes();
-        let first = bytes.first().ok_or(MalformedActorId::Length)?;
-        if bytes.len() > ACTOR_ID_CHARS_MAX {
-            return Err(MalformedActorId::Length);
-        }
-        if !first.is_ascii_alphanumeric() {
-            return Err(MalformedActorId::FirstCharacter);
-        }
-        if !bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._@:/+-".contains(byte)) {
-            return Err(MalformedActorId::Character);
-        }
-        Ok(ActorId(text.into()))
+        check(text).map(|()| ActorId(text.into()))
+    }
+}
+
+/// Whether this can be an actor's name.
+pub(crate) fn check(text: &str) -> Result<(), MalformedActorId> {
+    let bytes = text.as_bytes();
+    let first = bytes.first().ok_or(MalformedActorId::Length)?;
+    if bytes.len() > ACTOR_ID_CHARS_MAX {
+        return Err(MalformedActorId::Length);
+    }
+    if !first.is_ascii_alphanumeric() {
+        return Err(MalformedActorId::FirstCharacter);
+    }
+    if !bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._@:/+-".contains(byte)) {
+        return Err(MalformedActorId::Character);
+    }
+    Ok(())
+}
+
+/// By its text, to look it up without a copy.
+impl Borrow<str> for ActorId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

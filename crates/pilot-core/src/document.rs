@@ -1,6 +1,7 @@
 //! What people decide on: an item's title and payload, identified by one digest.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::certain::Certain as _;
+use crate::json::INTEGER_MAX;
 use crate::sha256::sha256;
 
 /// `sha256:` and 64 lowercase hexadecimal characters.
@@ -33,9 +35,14 @@ impl ContentDigest {
 
     /// The digest of a document's stored bytes.
     pub fn of_bytes(bytes: &[u8]) -> ContentDigest {
+        ContentDigest::of_hash(sha256([bytes]))
+    }
+
+    /// The digest whose hexadecimal characters stand for this SHA-256.
+    pub fn of_hash(hash: [u8; 32]) -> ContentDigest {
         let mut text = *b"sha256:0000000000000000000000000000000000000000000000000000000000000000";
         let (_, hex) = text.split_at_mut(7);
-        HEXLOWER.encode_mut(&sha256([bytes]), hex);
+        HEXLOWER.encode_mut(&hash, hex);
         ContentDigest(std::str::from_utf8(&text).certain("hexadecimal digits are text").into())
     }
 
@@ -66,29 +73,16 @@ pub enum DocumentKind {
 
 impl Document {
     pub fn content(title: &str, payload: &Value, nonce: &str) -> Document {
-        /// Sorted by name.
-        #[derive(Serialize)]
-        struct Content<'a> {
-            nonce: &'a str,
-            payload: &'a Value,
-            title: &'a str,
-        }
-        Document::new(DocumentKind::Content, &Content { nonce, payload, title })
+        Document::new(DocumentKind::Content, canonical(&WrittenContent { nonce, payload, title }))
     }
 
     pub fn comment(text: &str, nonce: &str) -> Document {
-        /// Only strings, sorted by name: plain serialisation is already canonical.
-        #[derive(Serialize)]
-        struct Comment<'a> {
-            comment: &'a str,
-            nonce: &'a str,
-        }
-        let bytes = serde_json::to_vec(&Comment { comment: text, nonce }).certain("two texts are JSON");
-        Document { kind: DocumentKind::Comment, digest: ContentDigest::of_bytes(&bytes), bytes }
+        let bytes = serde_json::to_vec(&WrittenComment { comment: text, nonce }).certain("two texts are JSON");
+        Document::new(DocumentKind::Comment, bytes)
     }
 
     pub fn inputs(inputs: &Value, nonce: &str) -> Document {
-        Document::new(DocumentKind::Inputs, &json!({"inputs": inputs, "nonce": nonce}))
+        Document::new(DocumentKind::Inputs, canonical(&WrittenInputs { inputs, nonce }))
     }
 
     /// The file as it was read. It has no nonce, because anyone who may read the entry may read the role map.
@@ -96,9 +90,80 @@ impl Document {
         Document { kind: DocumentKind::RoleMap, digest: ContentDigest::of_bytes(file), bytes: file.to_vec() }
     }
 
-    fn new(kind: DocumentKind, value: &impl Serialize) -> Document {
-        let bytes = canonical(value);
+    fn new(kind: DocumentKind, bytes: Vec<u8>) -> Document {
         Document { kind, digest: ContentDigest::of_bytes(&bytes), bytes }
+    }
+}
+
+/// Sorted by name, as are the members of the next two.
+#[derive(Serialize)]
+struct WrittenContent<'a> {
+    nonce: &'a str,
+    payload: &'a Value,
+    title: &'a str,
+}
+
+/// Only strings: plain serialisation is already canonical.
+#[derive(Serialize)]
+struct WrittenComment<'a> {
+    comment: &'a str,
+    nonce: &'a str,
+}
+
+#[derive(Serialize)]
+struct WrittenInputs<'a> {
+    inputs: &'a Value,
+    nonce: &'a str,
+}
+
+/// Whether these bytes are what [`Document::content`] writes, without writing it; and below for the others.
+pub fn is_content(bytes: &[u8], title: &str, payload: &Value, nonce: &str) -> bool {
+    is_canonical(bytes, &WrittenContent { nonce, payload, title }, payload)
+}
+
+pub fn is_comment(bytes: &[u8], text: &str, nonce: &str) -> bool {
+    is_written_as(bytes, &WrittenComment { comment: text, nonce })
+}
+
+pub fn is_inputs(bytes: &[u8], inputs: &Value, nonce: &str) -> bool {
+    is_canonical(bytes, &WrittenInputs { inputs, nonce }, inputs)
+}
+
+/// `inner` is the only part of `value` that may be written in several ways.
+fn is_canonical(bytes: &[u8], value: &impl Serialize, inner: &Value) -> bool {
+    if is_plain(inner) { is_written_as(bytes, value) } else { canonical(value) == bytes }
+}
+
+/// Whether plain serialisation of a value is its canonical form: whole numbers, and names in an order that does not
+/// depend on how characters are encoded. Anything else is brought into canonical form first, which sorts its names.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number.as_i64().is_some_and(|number| number.unsigned_abs() <= INTEGER_MAX),
+        Value::Array(list) => list.iter().all(is_plain),
+        Value::Object(members) => {
+            members.keys().is_sorted() && members.iter().all(|(name, member)| name.is_ascii() && is_plain(member))
+        }
+    }
+}
+
+/// Compares while it is being written.
+fn is_written_as(bytes: &[u8], value: &impl Serialize) -> bool {
+    let mut expected = Expected(bytes);
+    serde_json::to_writer(&mut expected, value).is_ok() && expected.0.is_empty()
+}
+
+/// What has yet to be written; anything else is an error.
+struct Expected<'b>(&'b [u8]);
+
+impl io::Write for Expected<'_> {
+    fn write(&mut self, written: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(written).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(written.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -221,6 +286,37 @@ mod tests {
             assert!(document.bytes == canonical, "{text:?}");
             assert_eq!(document.digest.as_str(), sha256_of_canonical(&json!({"comment": text, "nonce": "n\""})));
         }
+    }
+
+    #[test]
+    fn what_is_compared_without_writing_it_is_what_would_be_written() {
+        let payloads = [
+            json!({}),
+            json!({"a": 1, "b": [true, null, -7, "é\u{7f}\n"], "c": {"d": 9_007_199_254_740_991_u64}}),
+            json!({"a": 9_007_199_254_740_993_u64}),
+            json!({"a": 1.5, "b": 1e300, "c": -0.0}),
+            json!({"\u{e000}": 1, "\u{10000}": 2, "a": 3}),
+            json!([["x"], {"é": {"b": 1, "a": 2}}]),
+        ];
+        for (number, payload) in payloads.iter().enumerate() {
+            let (title, nonce) = ("A \"title\"", "0123");
+            let content = Document::content(title, payload, nonce).bytes;
+            let inputs = Document::inputs(payload, nonce).bytes;
+            assert_eq!(content, canonical(&json!({"title": title, "payload": payload, "nonce": nonce})));
+            assert_eq!(inputs, canonical(&json!({"inputs": payload, "nonce": nonce})));
+            assert!(is_content(&content, title, payload, nonce), "{payload}");
+            assert!(is_inputs(&inputs, payload, nonce), "{payload}");
+            assert_eq!(is_plain(payload), [0, 1].contains(&number), "{payload}");
+            for at in 0..content.len() {
+                let (before, after) = content.split_at(at);
+                assert!(!is_content(before, title, payload, nonce));
+                assert!(!is_content(&[before, b" ", after].concat(), title, payload, nonce));
+                assert!(!is_content(&[before, &after[1..]].concat(), title, payload, nonce));
+            }
+            assert!(!is_content(&[&content, b" ".as_slice()].concat(), title, payload, nonce));
+        }
+        let comment = Document::comment("text", "n").bytes;
+        assert!(is_comment(&comment, "text", "n") && !is_comment(&comment, "text", "m"));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 pub mod details;
 mod kind;
+mod written;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::details::{Details, IssuedPermit};
 pub use self::kind::EntryType;
+pub use self::written::Written;
 use crate::actor::{Actor, ActorId};
 use crate::decide::Transition;
 use crate::document::{ContentDigest, DocumentKind};

@@ -1,6 +1,6 @@
 //! An item: the thing that moves. Plain data, with everything that `decide` reads about it.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -35,15 +35,23 @@ impl FromStr for ItemId {
     type Err = MalformedItemId;
 
     fn from_str(text: &str) -> Result<Self, MalformedItemId> {
-        let fits = |(index, byte): (usize, u8)| match index {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
-        };
-        if text.len() == 36 && text.bytes().enumerate().all(fits) {
-            Ok(ItemId(text.into()))
-        } else {
-            Err(MalformedItemId)
-        }
+        if is_id(text) { Ok(ItemId(text.into())) } else { Err(MalformedItemId) }
+    }
+}
+
+/// Whether this can be an item's id.
+pub(crate) fn is_id(text: &str) -> bool {
+    let fits = |(index, byte): (usize, u8)| match index {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(fits)
+}
+
+/// By its text, to look it up without a copy.
+impl Borrow<str> for ItemId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

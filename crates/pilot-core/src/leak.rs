@@ -23,6 +23,7 @@ use crate::credentials::{Credential, Credentials};
 use crate::digest::Digest;
 use crate::json;
 use crate::limits::{FAULTS_MAX, POINTER_BYTES_MAX, TOKEN_BYTES_MIN};
+use crate::scan::first;
 use crate::token::find_generated;
 
 use decoded::{percent_decoded, readings};
@@ -321,7 +322,7 @@ fn runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
                 continue;
             }
             let rest = text.get(at..)?;
-            let length = rest.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(rest.len());
+            let length = first(rest, |byte| !byte.is_ascii_graphic()).unwrap_or(rest.len());
             let run = at..at + length;
             at += length + 1;
             return Some(run);

@@ -25,6 +25,7 @@ pub mod refusal;
 pub mod role;
 pub mod role_map;
 pub mod role_set;
+mod scan;
 pub mod sha256;
 pub mod time;
 pub mod token;

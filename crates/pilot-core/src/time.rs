@@ -73,6 +73,50 @@ impl Time {
 }
 
 impl Time {
+    /// The time that is written exactly like this. By hand, because every entry that is verified has one.
+    pub fn of_written(text: &[u8; WIDTH]) -> Option<Time> {
+        let [
+            y1,
+            y2,
+            y3,
+            y4,
+            b'-',
+            o1,
+            o2,
+            b'-',
+            d1,
+            d2,
+            b'T',
+            h1,
+            h2,
+            b':',
+            m1,
+            m2,
+            b':',
+            s1,
+            s2,
+            b'.',
+            f1,
+            f2,
+            f3,
+            f4,
+            f5,
+            f6,
+            b'Z',
+        ] = *text
+        else {
+            return None;
+        };
+        let year = number([y1, y2])? * 100 + number([y3, y4])?;
+        let days = days(year, number([o1, o2])?, number([d1, d2])?);
+        let (hour, minute, second) = (number([h1, h2])?, number([m1, m2])?, number([s1, s2])?);
+        let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+        let micros = number([f1, f2])? * 10_000 + number([f3, f4])? * 100 + number([f5, f6])?;
+        let time = Time::from_unix_micros(seconds * 1_000_000 + micros);
+        // A day or an hour that does not exist is written in another way, and so is a time out of range.
+        (time.write() == *text).then_some(time)
+    }
+
     /// The same text as `Display` gives, without its machinery.
     pub fn push_to(self, text: &mut String) {
         text.push_str(std::str::from_utf8(&self.write()).certain("digits are text"));
@@ -83,6 +127,12 @@ impl Time {
 fn two_digits(number: i64) -> [u8; 2] {
     let number = u8::try_from(number).certain("parts of a time are below 100");
     [b'0' + number / 10, b'0' + number % 10]
+}
+
+/// Of two digits.
+fn number(digits: [u8; 2]) -> Option<i64> {
+    let [tens, ones] = digits.map(|digit| digit.wrapping_sub(b'0'));
+    (tens < 10 && ones < 10).then(|| i64::from(tens) * 10 + i64::from(ones))
 }
 
 impl fmt::Display for Time {
@@ -126,6 +176,15 @@ const fn civil(days: i64) -> (i64, i64, i64) {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (year_of_era + era * 400 + (month <= 2) as i64, month, day)
+}
+
+/// The opposite of [`civil`].
+const fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let month_from_march = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -174,6 +233,29 @@ mod tests {
         for micros in (EARLIEST..=LATEST).step_by(STEP) {
             let stamp = Timestamp::from_microsecond(micros).unwrap();
             assert_eq!(Time(micros).to_string(), format!("{stamp:.6}"));
+            assert_eq!(Time::of_written(&Time(micros).write()), Some(Time(micros)));
+        }
+    }
+
+    #[test]
+    fn a_time_is_read_by_hand_only_as_it_is_written() {
+        let read = |text: &str| Time::of_written(text.as_bytes().first_chunk().unwrap());
+        assert_eq!(read("2026-11-15T09:30:00.000001Z"), "2026-11-15T09:30:00.000001Z".parse().ok());
+        assert_eq!(read("2024-02-29T00:00:00.000000Z"), "2024-02-29T00:00:00.000000Z".parse().ok());
+        for wrong in [
+            "2023-02-29T00:00:00.000000Z",
+            "2023-00-10T00:00:00.000000Z",
+            "2023-13-10T00:00:00.000000Z",
+            "2023-01-00T00:00:00.000000Z",
+            "2023-01-10T24:00:00.000000Z",
+            "2023-01-10T00:60:00.000000Z",
+            "2023-01-10T00:00:60.000000Z",
+            "2023-01-10T00:00:0/.000000Z",
+            "2023-01-10 00:00:00.000000Z",
+            "2023-01-10T00:00:00.000000z",
+            "9999-12-31T23:59:59.999999Z",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
         }
     }
 

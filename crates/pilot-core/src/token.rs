@@ -11,6 +11,7 @@ use crate::access_token::find_signed;
 use crate::certain::Certain as _;
 use crate::digest::Digest;
 use crate::limits::{ACCESS_TOKEN_BYTES_MAX, TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
+use crate::scan::first;
 
 pub const PREFIX: &[u8] = b"pilot_";
 const BODY_CHARS: usize = 43;
@@ -77,7 +78,7 @@ pub fn find_generated(text: &[u8], from: usize) -> Option<Range<usize>> {
         return None;
     }
     let mut at = from;
-    while let Some(found) = find(text.get(at..)?, PREFIX) {
+    while let Some(found) = find_prefix(text.get(at..)?) {
         let start = at + found;
         let range = start..start + GENERATED_CHARS;
         if text.get(range.clone()).is_some_and(is_generated) {
@@ -99,8 +100,16 @@ fn is_generated(text: &[u8]) -> bool {
     checksum == expected.as_bytes()
 }
 
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
+/// Where the next prefix begins. Few characters of a text are the one that it ends with.
+fn find_prefix(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = first(text.get(at..)?, |byte| Some(&byte) == PREFIX.last()) {
+        at += found + 1;
+        if text.get(..at)?.ends_with(PREFIX) {
+            return at.checked_sub(PREFIX.len());
+        }
+    }
+    None
 }
 
 /// Appends `number` (big-endian) in base 62, padded with zeros to `width`.

@@ -5,7 +5,7 @@ use pilot_core::decide::{
     ActionRequest, Caller, Content, EditRequest, Gaps, NewItem, OpenItems, Request, Transition, Unasked, decide_again,
     decide_creation, may_have_permit,
 };
-use pilot_core::document::{ContentDigest, Document, DocumentKind};
+use pilot_core::document::{self, ContentDigest, DocumentKind};
 use pilot_core::entry::details::Details;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::Item;
@@ -65,8 +65,8 @@ impl<'d> FromIterator<(DocumentKind, &'d [u8])> for Documents<'d> {
 trait Written: for<'d> Deserialize<'d> {
     fn nonce(&self) -> &str;
 
-    /// As the service would write it.
-    fn document(&self) -> Document;
+    /// Whether the service would write it like this.
+    fn is_written(&self, bytes: &[u8]) -> bool;
 }
 
 #[derive(Deserialize)]
@@ -82,8 +82,8 @@ impl Written for Stored {
         &self.nonce
     }
 
-    fn document(&self) -> Document {
-        Document::content(&self.title, &self.payload, &self.nonce)
+    fn is_written(&self, bytes: &[u8]) -> bool {
+        document::is_content(bytes, &self.title, &self.payload, &self.nonce)
     }
 }
 
@@ -99,8 +99,8 @@ impl Written for Remark {
         &self.nonce
     }
 
-    fn document(&self) -> Document {
-        Document::comment(&self.comment, &self.nonce)
+    fn is_written(&self, bytes: &[u8]) -> bool {
+        document::is_comment(bytes, &self.comment, &self.nonce)
     }
 }
 
@@ -116,8 +116,8 @@ impl Written for Inputs {
         &self.nonce
     }
 
-    fn document(&self) -> Document {
-        Document::inputs(&self.inputs, &self.nonce)
+    fn is_written(&self, bytes: &[u8]) -> bool {
+        document::is_inputs(bytes, &self.inputs, &self.nonce)
     }
 }
 
@@ -217,7 +217,7 @@ fn read<T: Written>(bytes: &[u8]) -> Result<T, Stray> {
     if !is_nonce(read.nonce()) {
         return Err(wrong(format!("the nonce of a document is not {NONCE_CHARS} hexadecimal characters")));
     }
-    if read.document().bytes != bytes {
+    if !read.is_written(bytes) {
         return Err(wrong("a document is not in canonical form, so readers could understand it differently".into()));
     }
     Ok(read)

@@ -8,6 +8,7 @@ pub(crate) mod contents;
 pub(crate) mod items;
 mod log;
 mod missing;
+mod packed;
 mod pins;
 mod progress;
 pub(crate) mod register;
@@ -248,7 +249,7 @@ fn replayed(
     let starts = Starts::of(contents, &mut findings.faults)?;
     let credentials = Credentials::follow(contents, carried.as_mut().map(|carried| &mut carried.register))?;
     let histories = histories(contents);
-    let (mut items, mut named) = (Vec::with_capacity(histories.len()), Named::default());
+    let (mut items, mut named) = (Vec::with_capacity(histories.len()), Named::of(contents));
     let (mut done, total) = (0, histories.iter().map(History::len).sum::<usize>() as u64);
     for item in &histories {
         watch(Stage::Replaying, done, total);

@@ -53,6 +53,27 @@ pub enum EntryType {
     ClockAccepted,
 }
 
+/// The usual ones first.
+const ALL: [EntryType; 17] = [
+    EntryType::ItemTransition,
+    EntryType::ItemCreated,
+    EntryType::ItemEdited,
+    EntryType::ItemComment,
+    EntryType::PermitIssued,
+    EntryType::AccessRefused,
+    EntryType::AccessTokenExposed,
+    EntryType::CredentialFirstUsed,
+    EntryType::CredentialRefused,
+    EntryType::CredentialExpired,
+    EntryType::CredentialRevoked,
+    EntryType::CredentialsChanged,
+    EntryType::CredentialsTrusted,
+    EntryType::ServiceStarted,
+    EntryType::LedgerRestored,
+    EntryType::DocumentsErased,
+    EntryType::ClockAccepted,
+];
+
 impl EntryType {
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,6 +95,11 @@ impl EntryType {
             EntryType::DocumentsErased => "documents.erased",
             EntryType::ClockAccepted => "clock.accepted",
         }
+    }
+
+    /// The type that is written like this.
+    pub fn named(name: &str) -> Option<EntryType> {
+        ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
     /// About an item, and moves it to its next version.
@@ -113,5 +139,21 @@ impl EntryType {
 impl fmt::Display for EntryType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_is_found_by_its_name() {
+        for kind in ALL {
+            assert_eq!(EntryType::named(kind.as_str()), Some(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        for wrong in ["", "item", "item.Created", "item.created "] {
+            assert_eq!(EntryType::named(wrong), None, "{wrong:?}");
+        }
     }
 }

@@ -176,8 +176,16 @@ fn cosigned(line: &str) -> Option<(usize, usize)> {
 
 fn listed(line: &str) -> Option<ListedFile> {
     let (sha256, path) = line.split_once("  ")?;
-    let sha256 = HEXLOWER.decode(sha256.as_bytes()).ok()?.try_into().ok()?;
+    let sha256 = hash_of_hex(sha256)?;
     is_plain(path).then(|| ListedFile { sha256, path: path.into() })
+}
+
+/// The hash that is written in these 64 characters.
+pub(crate) fn hash_of_hex(hex: &str) -> Option<[u8; 32]> {
+    let hex: &[u8; HEX_CHARS] = hex.as_bytes().try_into().ok()?;
+    let mut hash = [0; 32];
+    HEXLOWER.decode_mut(hex, &mut hash).ok()?;
+    Some(hash)
 }
 
 #[cfg(test)]

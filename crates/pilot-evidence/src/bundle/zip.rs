@@ -26,6 +26,8 @@ const VERSION_64: u16 = 45;
 /// 1980-01-01 00:00, the earliest time the format can express.
 const DATE: u16 = 0x0021;
 const LOCAL_BYTES: usize = 30;
+/// In the list at the end, without the name.
+const CENTRAL_BYTES_MAX: usize = 58;
 const NAME_BYTES_MAX: usize = 200;
 const HEAD_BYTES_MAX: u64 = (LOCAL_BYTES + NAME_BYTES_MAX) as u64;
 const UNKNOWN_NAME: &str = "a file has a name that a bundle may not contain";
@@ -112,10 +114,10 @@ impl ZipWriter {
     pub fn add(&mut self, path: impl Into<Arc<str>>, bytes: &[u8]) -> bool {
         let Some(size) = u32::try_from(bytes.len()).ok().filter(|size| *size < u32::MAX) else { return false };
         let listed = Listed { path: path.into(), checksum: crc32(bytes), size, offset: self.written };
-        let header = local_header(&listed);
-        self.written += (header.len() + bytes.len()) as u64;
-        self.ready.extend_from_slice(&header);
+        let before = self.ready.len();
+        push_local_header(&listed, &mut self.ready);
         self.ready.extend_from_slice(bytes);
+        self.written += (self.ready.len() - before) as u64;
         self.listed.push(listed);
         true
     }
@@ -142,8 +144,11 @@ fn name_length(path: &str) -> u16 {
     u16::try_from(path.len()).certain("names in a bundle are short")
 }
 
-fn local_header(listed: &Listed) -> Vec<u8> {
-    let mut bytes = LOCAL.to_vec();
+/// Appended, here and below: a container may have a million files, and memory for each header would cost more than what
+/// is in it.
+fn push_local_header(listed: &Listed, bytes: &mut Vec<u8>) {
+    bytes.reserve(LOCAL_BYTES + listed.path.len());
+    bytes.extend(LOCAL);
     for number in [VERSION, 0, 0, 0, DATE] {
         bytes.extend(number.to_le_bytes());
     }
@@ -153,11 +158,10 @@ fn local_header(listed: &Listed) -> Vec<u8> {
     bytes.extend(name_length(&listed.path).to_le_bytes());
     bytes.extend(0_u16.to_le_bytes());
     bytes.extend(listed.path.as_bytes());
-    bytes
 }
 
-fn central_header(listed: &Listed) -> Vec<u8> {
-    let mut bytes = CENTRAL.to_vec();
+fn push_central_header(listed: &Listed, bytes: &mut Vec<u8>) {
+    bytes.extend(CENTRAL);
     let offset = u32::try_from(listed.offset).ok().filter(|offset| *offset < u32::MAX);
     let needed = if offset.is_some() { VERSION } else { VERSION_64 };
     for number in [needed, needed, 0, 0, 0, DATE] {
@@ -178,15 +182,14 @@ fn central_header(listed: &Listed) -> Vec<u8> {
         bytes.extend(8_u16.to_le_bytes());
         bytes.extend(listed.offset.to_le_bytes());
     }
-    bytes
 }
 
 /// The list at the end, for files that end at `start`. The long form is used if, and only if, the short one is not
 /// enough.
 fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(listed.iter().map(|file| CENTRAL_BYTES_MAX + file.path.len()).sum());
     for file in listed {
-        bytes.extend_from_slice(&central_header(file));
+        push_central_header(file, &mut bytes);
     }
     let (size, count) = (bytes.len() as u64, listed.len() as u64);
     let short_count = u16::try_from(count).ok().filter(|count| *count < u16::MAX);
@@ -237,7 +240,7 @@ pub fn read(container: &[u8]) -> Result<Vec<Packed<'_>>, ZipFault> {
 /// Every file of a container, in order, without reading more of each than its header.
 pub fn list(container: &Source<'_>) -> Result<Vec<Listed>, ZipError> {
     let (mut listed, mut seen) = (Vec::<Listed>::new(), HashSet::new());
-    let mut ahead = Ahead::of(container);
+    let (mut ahead, mut header) = (Ahead::of(container), Vec::new());
     let mut at = 0;
     loop {
         let head = ahead.read(at, HEAD_BYTES_MAX)?;
@@ -248,7 +251,9 @@ pub fn list(container: &Source<'_>) -> Result<Vec<Listed>, ZipError> {
         if !seen.insert(Arc::clone(&file.path)) {
             return Err(fault(at, format!("{} appears twice", file.path)));
         }
-        if !head.starts_with(&local_header(&file)) {
+        header.clear();
+        push_local_header(&file, &mut header);
+        if !head.starts_with(&header) {
             return Err(fault(at, format!("the header of {} is not one that a bundle may have", file.path)));
         }
         at = file.start() + u64::from(file.size);

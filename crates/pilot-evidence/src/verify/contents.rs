@@ -7,18 +7,20 @@ use std::io::{self, BufRead as _};
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use pilot_core::actor::Actor;
+use pilot_core::actor::{Actor, ActorId};
 use pilot_core::certain::Certain as _;
 use pilot_core::document::ContentDigest;
-use pilot_core::entry::{Entry, EntryError, EntryType};
+use pilot_core::entry::{Entry, EntryError, EntryType, Written};
 use pilot_core::item::ItemId;
 use pilot_core::role_map::RoleMap;
 use pilot_core::sha256::sha256;
 use pilot_core::time::Time;
 use pilot_core::workflow::Definition;
 
+use super::packed::{Numbers, Outline, Packed, Packing};
 use super::progress::{Stage, Watch};
 use super::verdict::{Check, Fault};
+use crate::bundle::manifest::hash_of_hex;
 use crate::bundle::source::{Ahead, Source, changed};
 use crate::bundle::zip::{Listed, ZipError, list};
 use crate::bundle::{
@@ -43,6 +45,8 @@ pub(crate) struct Mark {
     /// In [`Contents::files`].
     file: u32,
     place: Place,
+    /// What else it says, unless that does not fit.
+    packed: Option<Packed>,
 }
 
 /// Where bytes are in the container.
@@ -86,6 +90,7 @@ pub(crate) struct Contents<'s> {
     files: Vec<Arc<str>>,
     pub items: Vec<ItemId>,
     pub actors: Vec<Actor>,
+    packing: Packing,
     /// Paths to the root, by index.
     proofs: BTreeMap<u64, (Arc<str>, Place)>,
     /// Cosigned checkpoints, and consistency proofs up to the newest one, as paths and texts, by size.
@@ -96,6 +101,9 @@ pub(crate) struct Contents<'s> {
     pub timestamps: BTreeMap<u64, Vec<u8>>,
     /// Sorted.
     documents: Vec<(DocumentKey, Place)>,
+    /// For each beginning of a digest, how many documents are before it, and then how many there are: documents are
+    /// looked up more often than anything else, and a search through all of them misses the processor's caches.
+    beginnings: Vec<u32>,
     /// By their digest, `sha256:…`.
     pub definitions: BTreeMap<String, Arc<Definition>>,
     pub role_maps: BTreeMap<String, RoleMap>,
@@ -107,8 +115,7 @@ pub(crate) type DocumentKey = [u8; 32];
 
 pub(crate) fn document_key(digest: &ContentDigest) -> DocumentKey {
     let hex = digest.as_str().trim_start_matches("sha256:");
-    let bytes = HEXLOWER.decode(hex.as_bytes()).ok();
-    bytes.and_then(|bytes| bytes.try_into().ok()).certain("a digest is 64 hexadecimal characters")
+    hash_of_hex(hex).certain("a digest is 64 hexadecimal characters")
 }
 
 pub(crate) enum OpenError {
@@ -143,8 +150,7 @@ pub(crate) fn open<'s>(
     let (mut comparison, left_out, mut faults) = Comparison::of(&files, &listed);
     let mut reader = Reader {
         faults: Vec::new(),
-        item_numbers: HashMap::new(),
-        actor_numbers: HashMap::new(),
+        numbers: Numbers::default(),
         contents: Contents {
             source,
             left_out,
@@ -154,12 +160,14 @@ pub(crate) fn open<'s>(
             files: Vec::new(),
             items: Vec::new(),
             actors: Vec::new(),
+            packing: Packing::default(),
             proofs: BTreeMap::new(),
             kept: BTreeMap::new(),
             consistencies: BTreeMap::new(),
             stamped: BTreeMap::new(),
             timestamps: BTreeMap::new(),
             documents: Vec::new(),
+            beginnings: Vec::new(),
             definitions: BTreeMap::new(),
             role_maps: BTreeMap::new(),
             // Without the report, so that a report generated again from its bundle is the same.
@@ -180,11 +188,33 @@ pub(crate) fn open<'s>(
         }
     }
     reader.contents.documents.sort_unstable_by_key(|(key, _)| *key);
+    reader.contents.beginnings = beginnings(&reader.contents.documents);
     match (faults.is_empty(), reader.faults.is_empty()) {
         (true, true) => Ok(reader.contents),
         (true, false) => Err(OpenError::Faults(reader.faults)),
         (false, _) => Err(OpenError::Faults(faults)),
     }
+}
+
+/// The first twelve bits as a number.
+fn beginning(key: &DocumentKey) -> usize {
+    let [high, low, ..] = *key;
+    usize::from(high) << 4 | usize::from(low >> 4)
+}
+
+fn beginnings(documents: &[(DocumentKey, Place)]) -> Vec<u32> {
+    let mut counts = vec![0_u32; (1 << 12) + 1];
+    for (key, _) in documents {
+        if let Some(count) = counts.get_mut(beginning(key) + 1) {
+            *count += 1;
+        }
+    }
+    let mut before = 0;
+    for count in &mut counts {
+        before += *count;
+        *count = before;
+    }
+    counts
 }
 
 fn manifest(source: &Source<'_>, files: &[Listed], key: &VerifierKey) -> Result<Manifest, OpenError> {
@@ -315,8 +345,7 @@ fn differs(path: &str, what: &str) -> Fault {
 struct Reader<'s> {
     contents: Contents<'s>,
     faults: Vec<Fault>,
-    item_numbers: HashMap<ItemId, u32>,
-    actor_numbers: HashMap<Actor, u32>,
+    numbers: Numbers,
 }
 
 impl Reader<'_> {
@@ -331,7 +360,7 @@ impl Reader<'_> {
         let wrong = |what: String| Fault::new(Check::Files, "format", what).in_file(&**path);
         let text = || std::str::from_utf8(bytes).map_err(|_| wrong("it is not text".into()));
         let digest = || format!("sha256:{}", HEXLOWER.encode(&sha256));
-        let is_named = |hex: &str| HEXLOWER.decode(hex.as_bytes()).is_ok_and(|named| named == sha256);
+        let is_named = |hex: &str| hash_of_hex(hex) == Some(sha256);
         let place = place(file.start(), bytes);
         let contents = &mut self.contents;
         match Piece::of(path).ok_or_else(|| wrong("a bundle has no file with this name".into()))? {
@@ -404,23 +433,15 @@ impl Reader<'_> {
             if line == ENTRIES_PER_FILE {
                 self.faults.push(fault(None, format!("it has more than {ENTRIES_PER_FILE} entries")));
             }
-            let entry = match Entry::parse(bytes) {
-                Ok(entry) => entry,
-                Err(EntryError::Newer { v }) => {
-                    self.faults.push(fault(None, format!("line {}: its format {v} is not known", line + 1)));
-                    continue;
-                }
-                Err(EntryError::Malformed(error)) => {
-                    self.faults.push(fault(None, format!("line {} is not an entry: {error}", line + 1)));
+            let read = match self.line(bytes) {
+                Ok(read) => read,
+                Err(what) => {
+                    self.faults.push(fault(None, format!("line {}{what}", line + 1)));
                     continue;
                 }
             };
-            let index = entry.index;
-            if entry.v != entry.format() {
-                self.faults.push(fault(Some(index), format!("its format {} is not supported", entry.v)));
-            } else if entry.to_bytes().ok().as_deref() != Some(bytes) {
-                self.faults.push(fault(Some(index), "it is not in canonical form".into()));
-            }
+            let index = read.index;
+            self.faults.extend(read.wrong.map(|what| fault(Some(index), what)));
             if line == 0 && index != first {
                 let what = format!("a file that begins with it must be named {}", entries_path(index));
                 self.faults.push(fault(Some(index), what));
@@ -430,17 +451,84 @@ impl Reader<'_> {
             }
             let mark = Mark {
                 index,
-                at: entry.at,
-                r#type: entry.r#type,
+                at: read.at,
+                r#type: read.r#type,
                 leaf: Hash::of_leaf(bytes),
-                names_documents: entry.content.is_some() || entry.comment.is_some() || entry.inputs.is_some(),
-                actor: entry.actor().map(|actor| numbered(actor, &mut self.actor_numbers, &mut self.contents.actors)),
-                item: entry.item.map(|item| numbered(item, &mut self.item_numbers, &mut self.contents.items)),
+                names_documents: read.names_documents,
+                actor: read.actor,
+                item: read.item,
                 file: number,
                 place,
+                packed: read.packed,
             };
             self.contents.entries.push(mark);
         }
+    }
+}
+
+/// What one line of a file says.
+struct Line {
+    index: u64,
+    at: Time,
+    r#type: EntryType,
+    item: Option<u32>,
+    actor: Option<u32>,
+    names_documents: bool,
+    packed: Option<Packed>,
+    wrong: Option<String>,
+}
+
+impl Reader<'_> {
+    /// Nearly every entry can be read without copying it, which shows at once that it is in canonical form.
+    fn line(&mut self, bytes: &[u8]) -> Result<Line, String> {
+        match Written::read(bytes).filter(|entry| entry.v == entry.format()) {
+            Some(entry) => Ok(self.written(&entry)),
+            None => self.parsed(bytes),
+        }
+    }
+
+    fn written(&mut self, entry: &Written<'_>) -> Line {
+        let contents = &mut self.contents;
+        let item = entry.item.map(|id| self.numbers.item(id, &mut contents.items));
+        let actor = self.numbers.actor(entry.actor_id, entry.role, entry.operated_by, &mut contents.actors);
+        Line {
+            index: entry.index,
+            at: entry.at,
+            r#type: entry.r#type,
+            item,
+            actor,
+            names_documents: entry.content.is_some() || entry.comment.is_some() || entry.inputs.is_some(),
+            packed: contents.packing.pack(entry, item, actor),
+            wrong: None,
+        }
+    }
+
+    /// The error continues a sentence about the line.
+    fn parsed(&mut self, bytes: &[u8]) -> Result<Line, String> {
+        let entry = Entry::parse(bytes).map_err(|error| match error {
+            EntryError::Newer { v } => format!(": its format {v} is not known"),
+            EntryError::Malformed(error) => format!(" is not an entry: {error}"),
+        })?;
+        let wrong = if entry.v != entry.format() {
+            Some(format!("its format {} is not supported", entry.v))
+        } else if entry.to_bytes().ok().as_deref() != Some(bytes) {
+            Some("it is not in canonical form".into())
+        } else {
+            None
+        };
+        let (actor_id, operator) = (entry.actor_id.as_ref(), entry.operated_by.as_ref());
+        let (actor_id, operator) = (actor_id.map(ActorId::as_str), operator.map(ActorId::as_str));
+        let contents = &mut self.contents;
+        Ok(Line {
+            index: entry.index,
+            at: entry.at,
+            r#type: entry.r#type,
+            item: entry.item.as_ref().map(|id| self.numbers.item(id.as_str(), &mut contents.items)),
+            actor: self.numbers.actor(actor_id, entry.role, operator, &mut contents.actors),
+            names_documents: entry.content.is_some() || entry.comment.is_some() || entry.inputs.is_some(),
+            packed: None,
+            wrong,
+        })
     }
 }
 
@@ -457,16 +545,6 @@ fn lines(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn place(at: u64, bytes: &[u8]) -> Place {
     Place { at, size: u32::try_from(bytes.len()).certain("a file in a bundle is below 4 GiB") }
-}
-
-fn numbered<T: Clone + std::hash::Hash + Eq>(value: T, numbers: &mut HashMap<T, u32>, values: &mut Vec<T>) -> u32 {
-    if let Some(number) = numbers.get(&value) {
-        return *number;
-    }
-    let number = u32::try_from(values.len()).certain("a bundle has fewer entries than that");
-    values.push(value.clone());
-    numbers.insert(value, number);
-    number
 }
 
 impl Contents<'_> {
@@ -497,8 +575,13 @@ impl Contents<'_> {
         }
     }
 
-    /// Reads an entry again.
+    /// An entry from what was kept of it, or read again.
     pub(crate) fn entry(&self, mark: &Mark) -> io::Result<Entry> {
+        if let Some(packed) = &mark.packed {
+            let actor = mark.actor.and_then(|number| self.actors.get(number as usize));
+            let outline = Outline { index: mark.index, at: mark.at, r#type: mark.r#type, item: self.item(mark), actor };
+            return Ok(self.packing.entry(packed, &outline));
+        }
         let bytes = self.read(mark.place)?;
         if Hash::of_leaf(&bytes) != mark.leaf {
             return Err(changed());
@@ -506,7 +589,7 @@ impl Contents<'_> {
         Entry::parse(&bytes).map_err(|_| changed())
     }
 
-    /// Reads an entry again, for those who want to say where it is.
+    /// The same, for those who want to say where it is.
     pub(crate) fn held(&self, mark: &Mark) -> io::Result<Held<'_>> {
         Ok(Held { entry: self.entry(mark)?, file: self.file(mark) })
     }
@@ -535,12 +618,15 @@ impl Contents<'_> {
     }
 
     fn place_of(&self, key: &DocumentKey) -> Option<Place> {
-        let found = self.documents.binary_search_by_key(&key, |(key, _)| key).ok()?;
-        self.documents.get(found).map(|(_, place)| *place)
+        self.documents.get(self.find_document(key)?).map(|(_, place)| *place)
     }
 
-    pub(crate) fn has_document(&self, key: &DocumentKey) -> bool {
-        self.place_of(key).is_some()
+    /// Which one of the documents this is.
+    pub(crate) fn find_document(&self, key: &DocumentKey) -> Option<usize> {
+        let (from, until) = (self.beginnings.get(beginning(key))?, self.beginnings.get(beginning(key) + 1)?);
+        let (from, until) = (*from as usize, *until as usize);
+        let alike = self.documents.get(from..until)?;
+        alike.binary_search_by_key(&key, |(key, _)| key).ok().map(|place| from + place)
     }
 
     /// The digests of all documents, in order.

@@ -9,21 +9,21 @@ use pilot_core::entry::details::Details;
 use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 
-use super::contents::{Contents, DocumentKey, Mark, document_key};
+use super::contents::{Contents, Mark, document_key};
 use super::verdict::{Check, Fault, Finding};
 use crate::bundle::{ALL_DOCUMENTS, Absence, document_path};
 
 /// The documents that entries name: those of the items a bundle is about, and of its period's other entries.
-#[derive(Default)]
 pub(super) struct Named {
-    there: BTreeSet<DocumentKey>,
+    /// Of each document of the bundle, in their order, whether an entry names it.
+    there: Vec<bool>,
     /// With the last item that names it, if any does.
     missing: BTreeMap<ContentDigest, Option<ItemId>>,
 }
 
 /// The documents that the bundle does not have, by the reason.
 pub(super) struct Missing {
-    named: BTreeSet<DocumentKey>,
+    named: Vec<bool>,
     by_reason: BTreeMap<Reason, usize>,
 }
 
@@ -40,12 +40,16 @@ enum Reason {
 }
 
 impl Named {
+    pub(super) fn of(contents: &Contents<'_>) -> Named {
+        Named { there: vec![false; contents.documents().len()], missing: BTreeMap::new() }
+    }
+
     /// Takes in what one entry names.
     pub(super) fn take(&mut self, contents: &Contents<'_>, item: Option<&ItemId>, entry: &Entry) {
         for digest in [&entry.content, &entry.comment, &entry.inputs].into_iter().flatten() {
-            let key = document_key(digest);
-            if contents.has_document(&key) {
-                self.there.insert(key);
+            let place = contents.find_document(&document_key(digest));
+            if let Some(is_named) = place.and_then(|place| self.there.get_mut(place)) {
+                *is_named = true;
             } else {
                 let owner = self.missing.entry(digest.clone()).or_default();
                 *owner = item.cloned().or(owner.take());
@@ -84,7 +88,7 @@ impl Missing {
     }
 
     pub(super) fn check(&self, contents: &Contents<'_>, faults: &mut Vec<Fault>) -> Finding<Check> {
-        for digest in contents.documents().filter(|digest| !self.named.contains(*digest)) {
+        for (digest, _) in contents.documents().zip(&self.named).filter(|(_, is_named)| !**is_named) {
             let fault = Fault::new(Check::Documents, "document", "no entry of this bundle names it");
             faults.push(fault.in_file(document_path(&HEXLOWER.encode(digest))));
         }

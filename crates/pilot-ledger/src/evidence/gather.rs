@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use pilot_core::document::{ContentDigest, DocumentKind};
+use pilot_core::entry::{EntryType, Written};
 use pilot_core::leak::Sweep;
 use pilot_core::limits::{EXPORT_DEADLINE, EXPORT_PIECE_BYTES, EXPORT_REPORTED_BYTES_MAX};
 use pilot_core::workflow::Definition;
@@ -64,6 +65,18 @@ impl<'e> Named<'e> {
         let others = [(DocumentKind::Comment, self.comment), (DocumentKind::Inputs, self.inputs)];
         [content].into_iter().chain(others).filter_map(|(kind, digest)| Some((kind, digest?)))
     }
+}
+
+/// Whether each document that was stored with an entry is still there, which is the usual case.
+fn has_all(entry: &Written<'_>, stored: &StoredEntry) -> bool {
+    let brings_content = matches!(entry.r#type, EntryType::ItemCreated | EntryType::ItemEdited);
+    let named = [
+        (DocumentKind::Content, entry.content.is_some() && brings_content),
+        (DocumentKind::Comment, entry.comment.is_some()),
+        (DocumentKind::Inputs, entry.inputs.is_some()),
+    ];
+    let is_there = |kind: DocumentKind| stored.documents.iter().any(|(there, _)| *there == kind);
+    named.into_iter().all(|(kind, is_named)| !is_named || is_there(kind))
 }
 
 struct Gatherer<'g> {
@@ -195,18 +208,13 @@ impl<'g> Gatherer<'g> {
 
     /// Adds an entry, and writes what it refers to.
     async fn entry(&mut self, stored: StoredEntry) -> Result<(), EvidenceError> {
+        self.clean("an entry", &stored.bytes)?;
+        let is_neighbour = self.plan.neighbours.contains(&stored.index);
+        if !is_neighbour {
+            self.named(&stored)?;
+        }
         let StoredEntry { index, bytes, documents } = stored;
-        self.clean("an entry", &bytes)?;
-        if !self.plan.neighbours.contains(&index) {
-            let named: Named<'_> = serde_json::from_slice(&bytes).map_err(|_| EvidenceError::Entry(index))?;
-            if let Some(digest) = named.definition {
-                self.definition(digest)?;
-            }
-            for (kind, digest) in named.documents().filter(|_| self.plan.with_documents) {
-                if !documents.iter().any(|(there, _)| *there == kind) {
-                    self.writer.absent(digest, Absence::Erased);
-                }
-            }
+        if !is_neighbour {
             for (kind, document) in &documents {
                 self.document(*kind, document, index)?;
                 self.pass_on(EXPORT_PIECE_BYTES).await?;
@@ -217,6 +225,24 @@ impl<'g> Gatherer<'g> {
         }
         self.lines.push(bytes);
         if self.lines.len() == ENTRIES_PER_FILE { self.flush().await } else { Ok(()) }
+    }
+
+    /// Adds the definition that an entry names, and says which of its documents are gone.
+    fn named(&mut self, stored: &StoredEntry) -> Result<(), EvidenceError> {
+        if let Some(entry) = Written::read(&stored.bytes).filter(|entry| has_all(entry, stored)) {
+            return entry.definition.map_or(Ok(()), |digest| self.definition(digest));
+        }
+        let unreadable = |_| EvidenceError::Entry(stored.index);
+        let named: Named<'_> = serde_json::from_slice(&stored.bytes).map_err(unreadable)?;
+        if let Some(digest) = named.definition {
+            self.definition(digest)?;
+        }
+        for (kind, digest) in named.documents().filter(|_| self.plan.with_documents) {
+            if !stored.documents.iter().any(|(there, _)| *there == kind) {
+                self.writer.absent(digest, Absence::Erased);
+            }
+        }
+        Ok(())
     }
 
     /// Writes the waiting entries.
