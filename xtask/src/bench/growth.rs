@@ -45,9 +45,9 @@ pub(super) fn measure(arguments: &[&str]) -> Result<Section, Failure> {
 fn section(all: &[Grown]) -> Section {
     let about = format!(
         "Ledgers of {}, each with ten entries for an item and a thousand items at a time, in SQLite. The services run \
-         next to each other and are measured in turn: 64 clients that move items, then one client that reads. Ratios compare the largest with \
-         the smallest, round by round; those of reads are of the service's CPU time. The bundle of a period has the \
-         last {} entries.",
+         next to each other and are measured in turn: 64 clients that move items, then one client that reads. Ratios \
+         compare the largest with the smallest, round by round; those of reads are of the service's CPU time. The \
+         bundle of a period has the last {} entries.",
         all.iter().map(|grown| size(grown.entries)).collect::<Vec<_>>().join(", "),
         grown::PERIOD_ENTRIES
     );

@@ -15,7 +15,7 @@ use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_core::workflow::Name;
 
-/// Counted from 1, so that one that may be absent is no larger.
+/// Counted from 1, so that an optional number takes no more space.
 type Number = NonZeroU32;
 
 const NUMBERED: &str = "whatever has a number was kept with it";

@@ -212,7 +212,7 @@ impl Maker<'_> {
         rows.next().map_err(|error| failed(&error))?.map(read_item).transpose()
     }
 
-    /// Writes the open slab into the file. Whoever searches uses the one in memory until it is there.
+    /// Writes the open slab into the file. Searches use the one in memory until it is there.
     fn seal(&mut self, edge: &Edge, until: u64) -> Result<()> {
         let file = self.file()?;
         if !file.has_room(&self.path) {
