@@ -16,7 +16,11 @@ use tokio::sync::oneshot;
 
 type Anything = Box<dyn Error + Send + Sync>;
 
-const SCHEMA: &str = concat!(include_str!("../src/schema/sqlite.sql"), include_str!("../src/schema/item.sql"));
+const SCHEMA: &str = concat!(
+    include_str!("../src/schema/sqlite.sql"),
+    include_str!("../src/schema/document.sql"),
+    include_str!("../src/schema/item.sql")
+);
 /// As the store sets them.
 const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; \
                         PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;";

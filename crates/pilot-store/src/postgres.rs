@@ -19,6 +19,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::archive::{Hear, Now};
+use crate::tree::UpperRoots;
 use crate::{
     Duty, Filter, ItemPage, Listed, NodeState, Outcome, Pending, Pulse, RangeEnd, RankPage, Result, ShownItem, Sort,
     Store, StoreError, StoredDefinition, StoredEntry, Write,
@@ -81,6 +82,7 @@ pub struct Postgres {
     readers: Readers,
     duties: Readers,
     head: watch::Receiver<Arc<Edge>>,
+    upper_roots: Arc<UpperRoots>,
     writing: Mutex<Option<JoinHandle<()>>>,
     /// Dropped to end the thread that reads.
     reading: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
@@ -104,7 +106,7 @@ impl Postgres {
         let (readers, duties, reading) = start_reading(Arc::clone(&node))?;
         let head = node.durable.subscribe();
         let (writing, reading) = (Mutex::new(Some(writing)), Mutex::new(Some(reading)));
-        Ok(Postgres { node, readers, duties, head, writing, reading })
+        Ok(Postgres { node, readers, duties, head, upper_roots: Arc::default(), writing, reading })
     }
 
     /// The time of the last entry when the ledger was opened; 1970 if there was none.
@@ -334,20 +336,22 @@ impl Store for Postgres {
     fn row(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
         let head = self.node.known();
         self.read_on_duty(move |session| {
-            Box::pin(async move { tiles::with_tree(session, &head, |tree| tree.row(level, start, count)).await })
+            Box::pin(async move { tiles::with_tree(session, &head, |mut tree| tree.row(level, start, count)).await })
         })
     }
 
     fn tile(&self, level: u8, start: u64, count: u64) -> Pending<'_, Vec<Hash>> {
         let head = self.node.known();
         self.read(move |session| {
-            Box::pin(async move { tiles::with_tree(session, &head, |tree| tree.row(level, start, count)).await })
+            Box::pin(async move { tiles::with_tree(session, &head, |mut tree| tree.row(level, start, count)).await })
         })
     }
 
     fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>> {
-        let head = self.node.known();
-        self.read(move |session| Box::pin(async move { tiles::inclusions(session, &head, &indices, size).await }))
+        let (head, upper) = (self.node.known(), Arc::clone(&self.upper_roots));
+        self.read(move |session| {
+            Box::pin(async move { tiles::inclusions(session, (&head, &upper), &indices, size).await })
+        })
     }
 
     fn keep_definitions(&self, definitions: Vec<StoredDefinition>) -> Pending<'_, Vec<StoredDefinition>> {

@@ -53,10 +53,11 @@ impl Sought {
         has(texts.title) || has(texts.created_by) || is_beginning(text, &texts.key)
     }
 
-    /// Whether an item is wanted, by its row and its content document. An erased document has no text.
+    /// Whether an item is wanted whose row does not decide, by its content document. An erased document has no text.
     pub(crate) fn in_content(&self, texts: &Texts<'_>, content: Option<&[u8]>) -> Result<bool> {
-        let in_row = self.has_row(texts);
-        let Some(bytes) = content else { return Ok(self.risk.is_none() && in_row) };
+        // Without a risk, a row that has the text has decided.
+        let in_row = self.risk.is_some() && self.has_row(texts);
+        let Some(bytes) = content else { return Ok(false) };
         if !in_row && self.is_ruled_out(bytes) {
             return Ok(false);
         }
@@ -266,7 +267,10 @@ mod tests {
             ..Filter::default()
         };
         let texts = Texts { key: to_key(&ID.parse().unwrap()), title: "(erased)", created_by: "ana" };
-        let found = |filter: Filter| Sought::of(&filter).in_content(&texts, None).unwrap();
+        let found = |filter: Filter| {
+            let sought = Sought::of(&filter);
+            sought.in_row(&texts).unwrap_or_else(|| sought.in_content(&texts, None).unwrap())
+        };
         assert!(found(filter(Some("ana"), None)));
         assert!(!found(filter(Some("ana"), Some("low"))));
         assert!(!found(filter(Some("purpose"), None)));

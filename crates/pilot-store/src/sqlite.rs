@@ -14,13 +14,14 @@ use pilot_core::time::Time;
 use pilot_evidence::merkle::{Edge, Hash};
 use tokio::sync::{oneshot, watch as watch_channel};
 
-use crate::tree::Tree;
+use crate::tree::{Tree, UpperRoots};
 use crate::{
     Filter, ItemPage, Listed, Outcome, Pending, Pulse, RangeEnd, RankPage, Result, ShownItem, Sort, Store, StoreError,
     StoredDefinition, StoredEntry, Write,
 };
 
 mod archive;
+mod beside;
 mod cache;
 mod carrier;
 mod connection;
@@ -35,6 +36,7 @@ mod health;
 mod lock;
 mod log;
 mod opening;
+mod overwrite;
 mod pages;
 mod read;
 mod reader;
@@ -79,6 +81,7 @@ pub struct Sqlite {
     watch: Mutex<Option<Watch>>,
     head: watch_channel::Receiver<Arc<Edge>>,
     health: Arc<Health>,
+    upper_roots: Arc<UpperRoots>,
     last_at: Time,
 }
 
@@ -117,15 +120,11 @@ impl Sqlite {
         path: &Path,
         now: Now,
         lock: Lock,
-        mut connection: rusqlite::Connection,
+        connection: rusqlite::Connection,
         geometry: Geometry,
     ) -> Result<Sqlite> {
-        let opened = opening::load(&connection)?;
-        if let Some(lost) = opening::lost(&connection, &opened.edge, head::read(path)?)? {
-            return Err(StoreError::Damaged(format!("{lost}; {}", opening::AFTER_LOSS)));
-        }
-        // Only what is known to be whole is rewritten.
-        upgrade::upgrade(&mut connection)?;
+        let mut connection = upgrade::upgraded(connection, path)?;
+        let opened = opening::whole(&connection, path)?;
         log::carry_recovered(&connection, path)?;
         let head_file = HeadFile::open(path, &opened.edge)?;
         let pages = log::count_pages(&mut connection)?;
@@ -185,6 +184,7 @@ impl Sqlite {
             watch: Mutex::new(Some(watch)),
             head,
             health,
+            upper_roots: Arc::default(),
             last_at,
         })
     }
@@ -336,9 +336,9 @@ impl Store for Sqlite {
     }
 
     fn inclusions(&self, indices: Vec<u64>, size: u64) -> Pending<'_, Vec<Vec<Hash>>> {
-        let head = Arc::clone(&self.head.borrow());
+        let (head, upper_roots) = (Arc::clone(&self.head.borrow()), Arc::clone(&self.upper_roots));
         self.readers.run(move |connection, ticket| {
-            let mut tree = Tree::new(read::Stored(connection), &head);
+            let mut tree = Tree::new(read::Stored(connection), &head).sharing(&upper_roots);
             let prove = |index| ticket.check().and_then(|()| tree.inclusion(index, size));
             indices.into_iter().map(prove).collect()
         })

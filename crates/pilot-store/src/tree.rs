@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use crate::{Result, StoreError};
 use pilot_core::certain::Certain as _;
@@ -11,9 +12,31 @@ use pilot_evidence::tile::{TILE_HEIGHT, TILE_WIDTH};
 
 const WIDTH: u64 = TILE_WIDTH as u64;
 
+/// At most two megabytes; a ledger of four million entries has as many.
+const UPPER_ROOTS_MAX: usize = 1 << 14;
+
 /// Where full tiles are.
 pub(crate) trait Tiles {
     fn full_tile(&mut self, level: u8, index: u64) -> Result<Option<Vec<Hash>>>;
+}
+
+/// Roots of complete subtrees over several tiles. They never change, so all requests share them: without that, a proof
+/// from a large ledger would cost a fifth more than one from a small one.
+#[derive(Default)]
+pub(crate) struct UpperRoots(Mutex<HashMap<(u64, u64), Hash>>);
+
+impl UpperRoots {
+    fn get(&self, low: u64, high: u64) -> Option<Hash> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(low, high)).copied()
+    }
+
+    fn keep(&self, low: u64, high: u64, root: Hash) {
+        let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if roots.len() >= UPPER_ROOTS_MAX {
+            roots.clear();
+        }
+        roots.insert((low, high), root);
+    }
 }
 
 /// Lives for one request: what was read and hashed once is reused for the rest of it.
@@ -24,12 +47,17 @@ pub(crate) struct Tree<'t, T> {
     tiles: HashMap<(u8, u64), Rc<[Hash]>>,
     /// Roots of subtrees, which the paths of many entries share.
     roots: HashMap<(u64, u64), Hash>,
+    upper: Option<&'t UpperRoots>,
     hashed: u64,
 }
 
 impl<'t, T: Tiles> Tree<'t, T> {
     pub(crate) fn new(stored: T, head: &'t Edge) -> Tree<'t, T> {
-        Tree { stored, head, tiles: HashMap::new(), roots: HashMap::new(), hashed: 0 }
+        Tree { stored, head, tiles: HashMap::new(), roots: HashMap::new(), upper: None, hashed: 0 }
+    }
+
+    pub(crate) fn sharing(self, upper: &'t UpperRoots) -> Tree<'t, T> {
+        Tree { upper: Some(upper), ..self }
     }
 
     /// Hashes of consecutive complete subtrees of 256^level leaves.
@@ -80,8 +108,10 @@ impl<'t, T: Tiles> Tree<'t, T> {
     /// The root over leaves `low..high`, where `low` is a point at which RFC 6962 would split.
     fn root(&mut self, low: u64, high: u64) -> Result<Hash> {
         let count = high - low;
-        if let Some(root) = self.roots.get(&(low, high)) {
-            return Ok(*root);
+        let upper = self.upper.filter(|_| count > WIDTH && count.is_power_of_two());
+        let known = self.roots.get(&(low, high)).copied();
+        if let Some(root) = known.or_else(|| upper?.get(low, high)) {
+            return Ok(root);
         }
         let root = if count.is_power_of_two() {
             let level = u8::try_from(count.ilog2()).certain("a number has 64 bits") / TILE_HEIGHT;
@@ -94,6 +124,9 @@ impl<'t, T: Tiles> Tree<'t, T> {
             Hash::of_children(self.root(low, middle)?, self.root(middle, high)?)
         };
         self.roots.insert((low, high), root);
+        if let Some(upper) = upper {
+            upper.keep(low, high, root);
+        }
         Ok(root)
     }
 
@@ -185,6 +218,37 @@ mod tests {
         let above: Vec<_> = (0..3).map(|tile| root_of(&tree.row(0, tile * 256, 256).unwrap())).collect();
         assert_eq!(tree.row(1, 0, 3).unwrap(), above);
         assert!(tree.row(1, 0, 4).is_err() && tree.row(0, 999, 2).is_err() && tree.row(9, 0, 1).is_err());
+    }
+
+    #[test]
+    fn what_is_above_full_tiles_is_hashed_once_for_all_requests() {
+        let (stored, edge) = grown(200_000);
+        let upper = UpperRoots::default();
+        let prove = |index| {
+            let mut tree = Tree::new(&stored, &edge).sharing(&upper);
+            let path = tree.inclusion(index, 200_000).unwrap();
+            check_inclusion(leaf(index), index, 200_000, &path, edge.root()).unwrap();
+            tree.hashed
+        };
+        for index in (0..200_000).step_by(256) {
+            prove(index);
+        }
+        for index in [0, 77_777, 130_000] {
+            let hashed = prove(index);
+            // All of its tile but for the eight on the way up, and the unfinished tile at the edge.
+            assert!(hashed <= 247 + 64 + 2 * 8, "{hashed} hashes for entry {index}");
+        }
+    }
+
+    #[test]
+    fn what_is_shared_is_bounded_and_forgotten_roots_are_hashed_again() {
+        let upper = UpperRoots::default();
+        for number in 0..2 * UPPER_ROOTS_MAX as u64 {
+            upper.keep(number, number + 512, leaf(number));
+            assert_eq!(upper.get(number, number + 512), Some(leaf(number)));
+            assert!(upper.0.lock().unwrap().len() <= UPPER_ROOTS_MAX);
+        }
+        assert_eq!(upper.get(0, 512), None);
     }
 
     #[test]

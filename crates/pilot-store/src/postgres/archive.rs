@@ -83,7 +83,7 @@ impl Archive for LedgerDatabase {
                 return Ok(None);
             }
             let edge = opening::load_edge(session, entries).await?;
-            tiles::with_tree(session, &edge, |tree| tree.edge_at(size)).await.map(|then| Some(then.root()))
+            tiles::with_tree(session, &edge, |mut tree| tree.edge_at(size)).await.map(|then| Some(then.root()))
         })
     }
 

@@ -227,7 +227,7 @@ async fn caught_up(session: &Session, known: &Edge, head: &Head) -> Result<Edge,
         return Err(Failure::Damaged("the entries do not match the head stored with them".into()));
     }
     let size = known.size();
-    let then = super::tiles::with_tree(session, &edge, |tree| tree.edge_at(size)).await.map_err(damaged)?;
+    let then = super::tiles::with_tree(session, &edge, |mut tree| tree.edge_at(size)).await.map_err(damaged)?;
     if then.root() != known.root() {
         return Err(Failure::Damaged(format!("the first {size} entries are not those that were acknowledged")));
     }

@@ -9,7 +9,7 @@ use pilot_evidence::merkle::{Edge, Hash};
 use super::failure;
 use super::read::bound;
 use super::session::Session;
-use crate::tree::{Tiles, Tree, hashes_of};
+use crate::tree::{Tiles, Tree, UpperRoots, hashes_of};
 use crate::{Result, StoreError};
 
 type Place = (u8, u64);
@@ -32,14 +32,14 @@ impl Tiles for &mut Shelf {
 }
 
 /// Runs `work` until it has every tile it needs.
-pub(super) async fn with_tree<T>(
+pub(super) async fn with_tree<'h, T>(
     session: &Session,
-    head: &Edge,
-    mut work: impl FnMut(&mut Tree<'_, &mut Shelf>) -> Result<T>,
+    head: &'h Edge,
+    mut work: impl FnMut(Tree<'h, &mut Shelf>) -> Result<T>,
 ) -> Result<T> {
     let mut shelf = Shelf::default();
     loop {
-        let done = work(&mut Tree::new(&mut shelf, head));
+        let done = work(Tree::new(&mut shelf, head));
         if shelf.missed.is_empty() {
             return done;
         }
@@ -66,8 +66,14 @@ async fn read(session: &Session, shelf: &mut Shelf) -> Result<()> {
 }
 
 /// For each entry, the path to the root of the tree of `size` entries.
-pub(super) async fn inclusions(session: &Session, head: &Edge, indices: &[u64], size: u64) -> Result<Vec<Vec<Hash>>> {
+pub(super) async fn inclusions<'h>(
+    session: &Session,
+    (head, upper): (&'h Edge, &'h UpperRoots),
+    indices: &[u64],
+    size: u64,
+) -> Result<Vec<Vec<Hash>>> {
     with_tree(session, head, |tree| {
+        let mut tree = tree.sharing(upper);
         // Every one of them, so that all tiles of a round are read together.
         let paths: Vec<_> = indices.iter().map(|index| tree.inclusion(*index, size)).collect();
         paths.into_iter().collect()

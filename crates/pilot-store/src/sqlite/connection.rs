@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::failure::is_of_the_disk;
 use super::schema::{APPLICATION_ID, OLDEST_SCHEMA_VERSION, SCHEMA, SCHEMA_VERSION};
 use super::thresholds::Thresholds;
+use super::wal;
 use crate::{Result, StoreError};
 
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
@@ -46,7 +47,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
 /// When the last connection closes, SQLite by default copies the log into the database and deletes it. After a failed
 /// sync that would destroy the only good copy: the log may still have what the database has lost. So we copy it
 /// ourselves, or not at all.
-fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
@@ -86,9 +87,7 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
     let opened_to_write = std::fs::OpenOptions::new().write(true).open(path);
     let is_read_only = opened_to_write.is_err_and(|error| error.kind() == std::io::ErrorKind::ReadOnlyFilesystem);
     let Some(name) = path.to_str().filter(|_| is_read_only) else { return open_reader(path) };
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    if std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+    if std::fs::metadata(wal::beside(path)).is_ok_and(|log| log.len() > 0) {
         let remedy = "copy it together with its -wal file to a writable place, and use the copy";
         return Err(StoreError::Unavailable(format!(
             "{name}: is on a read-only file system, and its last entries are in the -wal file next to it; {remedy}"

@@ -6,7 +6,7 @@ use pilot_core::item::ItemId;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::log::carry_recovered;
-use super::{connection, failure, lock, read, search_index};
+use super::{connection, failure, lock, read, search_index, upgrade};
 use crate::look::looks_of;
 use crate::row::{ERASED_TITLE, to_key};
 use crate::{Result, StoreError};
@@ -32,7 +32,7 @@ fn count(connection: &Connection, id: &ItemId) -> Result<u64> {
         ))),
         Some(false) => {
             let sql = format!(
-                "{CHAIN} SELECT count(*) FROM document d JOIN chain c ON d.entry = c.idx WHERE d.data IS NOT NULL"
+                "{CHAIN} SELECT count(*) FROM chain c CROSS JOIN document d ON d.entry = c.idx WHERE d.data IS NOT NULL"
             );
             let count: i64 = connection.query_row(&sql, [to_key(id)], |row| row.get(0)).map_err(failed)?;
             read::counted(count)
@@ -51,6 +51,7 @@ pub fn erase(path: &Path, id: &ItemId) -> Result<u64> {
     search_index::destroy(path).map_err(|error| {
         StoreError::Unavailable(format!("{}: its search index cannot be erased: {error}", path.display()))
     })?;
+    upgrade::discard_copy(path)?;
     connection.execute_batch("PRAGMA secure_delete = ON; BEGIN IMMEDIATE").map_err(failed)?;
     let erase = format!("{CHAIN} UPDATE document SET data = NULL WHERE entry IN (SELECT idx FROM chain)");
     connection.execute(&erase, [to_key(id)]).map_err(failed)?;

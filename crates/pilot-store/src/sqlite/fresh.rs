@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use pilot_evidence::merkle::Edge;
 use rusqlite::{Connection, params_from_iter};
 
+use super::beside::directory_of;
 use super::head::{HEAD_FACT, head_bytes_of};
-use super::pages::{directory_of, stored};
+use super::pages::stored;
 use super::schema::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use super::{connection, read};
 use crate::archive::Head;

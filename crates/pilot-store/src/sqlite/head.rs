@@ -15,6 +15,7 @@ use pilot_core::certain::Certain as _;
 use pilot_core::sha256::sha256;
 use pilot_evidence::merkle::{Edge, Hash};
 
+use super::beside::with_suffix;
 use crate::archive::Head;
 use crate::{Result, StoreError};
 
@@ -45,9 +46,7 @@ pub(super) fn head_bytes_of(head: &Head) -> HeadBytes {
 }
 
 pub(super) fn beside(database: &Path) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
-    path.push("-head");
-    PathBuf::from(path)
+    with_suffix(database, "-head")
 }
 
 fn seal(bytes: &[u8]) -> [u8; 8] {

@@ -12,6 +12,7 @@ use super::carrier::{Carrier, carry};
 use super::failure::failed;
 use super::health::Health;
 use super::thresholds::Thresholds;
+use super::wal;
 use crate::{Result, StoreError};
 
 pub(super) struct WriteAheadLog {
@@ -132,9 +133,7 @@ pub(super) fn carry_recovered(connection: &Connection, path: &Path) -> Result<()
         carried,
         "another program is reading the database, so its write-ahead log stays next to it for now"
     );
-    let mut beside = path.as_os_str().to_owned();
-    beside.push("-wal");
-    let synced = File::open(beside).and_then(|log| log.sync_all());
+    let synced = File::open(wal::beside(path)).and_then(|log| log.sync_all());
     synced.map_err(|error| StoreError::DiskFailed(error.to_string()))
 }
 

@@ -10,7 +10,7 @@ use pilot_evidence::tile::TILE_WIDTH;
 use rusqlite::Connection;
 
 use super::failure::failed;
-use super::head::{HEAD_FACT, head_bytes};
+use super::head::{self, HEAD_FACT, head_bytes};
 use super::{read, wal};
 use crate::archive::Head;
 use crate::tree::Tree;
@@ -20,6 +20,15 @@ use crate::{Result, StoreError};
 pub(super) struct Opened {
     pub(super) edge: Edge,
     pub(super) last_at: Time,
+}
+
+/// What is stored, if nothing that was acknowledged is missing.
+pub(super) fn whole(connection: &Connection, path: &Path) -> Result<Opened> {
+    let opened = load(connection)?;
+    match lost(connection, &opened.edge, head::read(path)?)? {
+        None => Ok(opened),
+        Some(lost) => Err(StoreError::Damaged(format!("{lost}; {AFTER_LOSS}"))),
+    }
 }
 
 /// Rebuilds the tree's right edge from what is stored, checking that the newest part of the tree is intact.
@@ -40,7 +49,7 @@ pub(super) fn load(connection: &Connection) -> Result<Opened> {
 }
 
 /// For operators who find acknowledged entries missing.
-pub(super) const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
+const AFTER_LOSS: &str = "do not delete anything: the missing entries may still be readable from the \
      files by hand; `pilot restore` continues from a backup, or with --accept-loss from what is left";
 
 /// Must run before SQLite reads the log, because SQLite drops what it cannot read.

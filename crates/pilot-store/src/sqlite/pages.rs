@@ -1,14 +1,14 @@
 //! A ledger in a file, read table by table to be copied into another engine.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pilot_core::time::Time;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params_from_iter, types};
 
 use super::failure::failed;
-use super::head::{self, HEAD_FACT};
+use super::head::HEAD_FACT;
 use super::lock::{Lock, lock};
 use super::schema::{CREATED_ENTRY_SINCE, OLDEST_SCHEMA_VERSION, SCHEMA_VERSION};
 use super::{connection, opening, read};
@@ -35,10 +35,7 @@ impl Pages {
         let connection = connection::open_alone(path)?;
         connection.execute_batch("BEGIN").map_err(|error| failed(&error))?;
         let version = check_version(&connection, path)?;
-        let opened = opening::load(&connection)?;
-        if let Some(lost) = opening::lost(&connection, &opened.edge, head::read(path)?)? {
-            return Err(StoreError::Damaged(format!("{lost}; {}", opening::AFTER_LOSS)));
-        }
+        let opened = opening::whole(&connection, path)?;
         Ok(Pages {
             connection,
             has_created_entry: version >= CREATED_ENTRY_SINCE,
@@ -133,9 +130,4 @@ fn value(value: rusqlite::Result<ValueRef<'_>>) -> rusqlite::Result<Value> {
         ValueRef::Blob(bytes) => Ok(Value::Bytes(bytes.to_owned())),
         ValueRef::Real(_) => Err(types::FromSqlError::InvalidType.into()),
     }
-}
-
-/// The directory that a file is in.
-pub(super) fn directory_of(path: &Path) -> PathBuf {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }

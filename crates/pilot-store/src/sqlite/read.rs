@@ -63,6 +63,14 @@ pub(super) fn item(connection: &Connection, id: &ItemId) -> Result<Option<Item>>
     Ok(placed(connection, id)?.map(|placed| placed.item))
 }
 
+/// The item that an entry created. Older files cannot be asked this.
+pub(super) fn item_created(connection: &Connection, entry: u64) -> Result<Option<Item>> {
+    let sql = format!("{ITEM} WHERE i.created_entry = ?1");
+    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+    let row = statement.query_row([bound(entry)], read_item).optional().map_err(|error| failed(&error))?;
+    Ok(row.transpose()?.map(|placed| placed.item))
+}
+
 /// An item with its content and a fact, as of one moment.
 pub(super) fn shown_item(connection: &Connection, id: &ItemId, name: &str) -> Result<Option<ShownItem>> {
     let moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;

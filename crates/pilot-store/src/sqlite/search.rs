@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use pilot_core::item::ItemId;
+use pilot_core::item::{Item, ItemId};
 use pilot_core::limits::{
     COUNTED_ITEMS_MAX, SEARCH_IDS_MAX, SEARCH_UNINDEXED_MAX, SEARCH_UNINDEXED_TOLERATED, SEARCH_VISIT_BYTES_MAX,
     SEARCH_VISIT_ROWS_MAX, SEARCH_VISIT_SLABS_MAX,
@@ -12,7 +12,7 @@ use pilot_core::limits::{
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql};
 
 use super::failure::failed;
-use super::read::{self, bound, counted, index, item};
+use super::read::{self, bound, counted, index};
 use super::search_index::{Candidates, Place, SearchIndex};
 use crate::row::{ItemKey, from_key, role_bit, to_key};
 use crate::sought::{Sought, Texts, ids_beginning_with, searched_id};
@@ -119,10 +119,8 @@ pub(super) fn items_of(connection: &Connection, ids: &[ItemId]) -> Result<Vec<Li
     let mut listed = Vec::with_capacity(ids.len());
     for id in ids {
         let created_entry = statement.query_row([to_key(id)], |row| index(row, 0)).optional();
-        if let (Some(created_entry), Some(item)) =
-            (created_entry.map_err(|error| failed(&error))?, item(connection, id)?)
-        {
-            listed.push(Listed { item, created_entry });
+        if let Some(created_entry) = created_entry.map_err(|error| failed(&error))? {
+            listed.push(Listed { item: created(connection, created_entry)?, created_entry });
         }
     }
     Ok(listed)
@@ -215,13 +213,13 @@ fn page(connection: &Connection, filter: &Filter, visit: Visit, candidates: Opti
     // One snapshot for the search and for the items shown. It ends when it goes out of scope.
     let _moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
     let (hits, next) = visited(connection, filter, visit, candidates)?;
-    let read = |Hit { created_entry, key, .. }: Hit| {
-        let id = from_key(&key)?;
-        let item = item(connection, &id)?;
-        let item = item.ok_or_else(|| StoreError::Damaged(format!("item {id} exists only in an index")))?;
-        Ok(Listed { item, created_entry })
-    };
+    let read = |Hit { created_entry, .. }: Hit| Ok(Listed { item: created(connection, created_entry)?, created_entry });
     Ok(ItemPage { items: hits.into_iter().map(read).collect::<Result<_>>()?, next })
+}
+
+fn created(connection: &Connection, entry: u64) -> Result<Item> {
+    let found = read::item_created(connection, entry)?;
+    found.ok_or_else(|| StoreError::Damaged(format!("the item of entry {entry} exists only in an index")))
 }
 
 /// The newest of all sources. Where one source stopped, the others must stop too: what it would have found beyond is
@@ -257,7 +255,7 @@ fn sources(filter: &Filter) -> Vec<Source> {
         let ended = rows("i.open = 0 AND i.state = ?", Box::new(state.clone()));
         return vec![Source { from, rows: ended }, open()];
     }
-    vec![Source { from: "item i INDEXED BY item_created", rows: Condition::default() }]
+    vec![Source { from: "item i", rows: Condition::default() }]
 }
 
 /// Everything that was asked for and is in a column, even if the source already guarantees part of it.

@@ -2,15 +2,16 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Sqlite;
+use super::beside::{directory_of, with_suffix};
 use crate::archive::{Archive, Now, Staged};
 use crate::{Result, Store, StoreError};
 
 /// Files that exist next to a database while it is in use.
-const COMPANIONS: [&str; 5] = ["", "-wal", "-shm", "-head", "-search"];
+const COMPANIONS: [&str; 6] = ["", "-wal", "-shm", "-head", "-search", "-upgrade"];
 
 pub(super) struct StagedFile {
     staged: PathBuf,
@@ -42,8 +43,7 @@ impl StagedFile {
             }
         }
         fs::rename(&self.staged, &self.place)?;
-        let directory = self.place.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+        File::open(directory_of(&self.place))?.sync_all()
     }
 }
 
@@ -62,12 +62,6 @@ impl Staged for StagedFile {
     fn discard(self: Box<Self>) {
         self.remove();
     }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use super::beside::with_suffix;
+
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 /// The lowest bit gives the byte order in which words are summed.
@@ -30,9 +32,7 @@ struct Frame {
 }
 
 pub(super) fn beside(database: &Path) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
-    path.push("-wal");
-    PathBuf::from(path)
+    with_suffix(database, "-wal")
 }
 
 /// What is wrong with the log of a database that nobody has open, as text; `None` if SQLite may read it.

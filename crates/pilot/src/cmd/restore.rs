@@ -150,7 +150,13 @@ fn restore(
         }
     };
     let store = staged.open(Arc::new(|| Clock::System.now()));
-    let store = store.map_err(|error| Failure::Refused(error.to_string()))?;
+    let store = match store {
+        Ok(store) => store,
+        Err(error) => {
+            staged.discard();
+            return Err(Failure::Refused(error.to_string()));
+        }
+    };
     let outside = Outside { config, place, given: arguments.checkpoint.as_deref(), is_present: backup.is_none() };
     let verdict = runtime.block_on(outside.judge(&keys, &store))?;
     let old_log = keys.known.as_ref().map(|key| key.name.clone());

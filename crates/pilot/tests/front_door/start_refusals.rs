@@ -420,9 +420,9 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
     let path = installation.path("data/pilot.db");
     let mut bytes = fs::read(&path).unwrap();
     // The user version of an SQLite file: four bytes from the 60th.
-    bytes[60..64].copy_from_slice(&7_u32.to_be_bytes());
+    bytes[60..64].copy_from_slice(&8_u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
-    refused(&installation, &["pilot.db", "newer version of pilot", "schema 7"]);
+    refused(&installation, &["pilot.db", "newer version of pilot", "schema 8"]);
     assert!(fs::read(&path).unwrap() == bytes);
 }
 

@@ -78,7 +78,7 @@ fn an_older_ledger_is_opened_served_exported_and_verified() {
         server.stop().expect(0);
         installation.pilot(&["log", "fsck", "--config", "pilot.toml"]).expect(0);
     }
-    assert_eq!(schema(&installation), 6);
+    assert_eq!(schema(&installation), 7);
     // Each credential in a fact of its own: nothing is left of the two that held all of them.
     let kinds = ["credential/ended", "credential/known", "credential/refused", "credential/used", "head", "start"];
     assert_eq!(facts(&installation), kinds);

@@ -13,6 +13,8 @@ use pilot_core::sha256::sha256;
 use pilot_evidence::merkle::Hash;
 
 use super::slab::{BITS_BYTES, Bits, Geometry, Slab, Span};
+use crate::sqlite::beside::with_suffix;
+use crate::sqlite::overwrite;
 
 /// A mark and a version; then geometry, slabs, size, root, and a digest over all of it.
 const MARK: [u8; 7] = *b"pilotsx";
@@ -44,27 +46,12 @@ pub(super) struct SlabFile {
 }
 
 pub(in crate::sqlite) fn beside(database: &Path) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
-    path.push("-search");
-    PathBuf::from(path)
+    with_suffix(database, "-search")
 }
 
-/// Overwrites the file, then removes it: its bits say which letters follow each other in the texts.
+/// Overwritten too, because its bits say which letters follow each other in the texts.
 pub(in crate::sqlite) fn destroy(database: &Path) -> io::Result<()> {
-    let path = beside(database);
-    let file = match File::options().write(true).open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
-    };
-    let (zeros, len) = (vec![0; 1 << 20], file.metadata()?.len());
-    for at in (0..len).step_by(1 << 20) {
-        let count = usize::try_from(len - at).map_or(zeros.len(), |left| left.min(zeros.len()));
-        file.write_all_at(zeros.get(..count).unwrap_or_default(), at)?;
-    }
-    file.sync_all()?;
-    std::fs::remove_file(&path)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    overwrite::destroy(&beside(database))
 }
 
 impl SlabFile {

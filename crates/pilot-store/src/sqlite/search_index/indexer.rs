@@ -26,7 +26,7 @@ use crate::{Result, StoreError};
 /// How many steps SQLite's virtual machine runs between two checks whether the store is being closed.
 const STEPS: i32 = 10_000;
 /// An item's texts.
-const ITEM: &str = "SELECT i.created_entry, i.title, i.created_by, d.data FROM item i INDEXED BY item_created \
+const ITEM: &str = "SELECT i.created_entry, i.title, i.created_by, d.data FROM item i \
      LEFT JOIN document d ON d.entry = i.content_entry AND d.kind = 0";
 
 /// Runs the thread until closed or dropped.
