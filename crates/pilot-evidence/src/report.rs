@@ -12,7 +12,7 @@ use pilot_core::entry::{Entry, EntryType};
 use pilot_core::item::ItemId;
 use pilot_core::time::Time;
 use pilot_core::visible::{hidden, visible};
-use pilot_explain::graph::{Trail, svg};
+use pilot_explain::graph::{Layouts, Trail};
 use serde_json::Value;
 
 use crate::audit::Audit;
@@ -126,7 +126,12 @@ struct OtherView {
 
 /// The report on a bundle, or the verdict on one that cannot even be opened.
 pub fn report(bundle: &[u8], trust: &Trust) -> Result<String, Box<Verdict>> {
-    report_from(&bundle.into(), trust, &mut |_, _, _| {}).certain(IN_MEMORY)
+    report_with(bundle, trust, &Layouts::default())
+}
+
+/// The same, with layouts that were made for earlier reports.
+pub fn report_with(bundle: &[u8], trust: &Trust, layouts: &Layouts) -> Result<String, Box<Verdict>> {
+    written(&bundle.into(), trust, layouts, &mut |_, _, _| {}).certain(IN_MEMORY)
 }
 
 /// The report on a bundle that is read piece by piece. The outer error is of whatever it is read from.
@@ -135,13 +140,22 @@ pub fn report_from(
     trust: &Trust,
     watch: &mut Watch<'_>,
 ) -> io::Result<Result<String, Box<Verdict>>> {
+    written(source, trust, &Layouts::default(), watch)
+}
+
+fn written(
+    source: &Source<'_>,
+    trust: &Trust,
+    layouts: &Layouts,
+    watch: &mut Watch<'_>,
+) -> io::Result<Result<String, Box<Verdict>>> {
     let contents = match opened(source, trust, watch)? {
         Ok(contents) => contents,
         Err(verdict) => return Ok(Err(verdict)),
     };
     let verdict = examine(&contents, trust, watch)?;
     let Some(about) = &verdict.about else { return Ok(Err(Box::new(verdict))) };
-    let page = page(&contents, trust, &verdict, about)?.render();
+    let page = page(&contents, trust, &verdict, about, layouts)?.render();
     // Applied to the whole page, so that no text on it can be forgotten.
     Ok(page.map(|page| visible(&page).into_owned()).map_err(|_| Box::new(verdict)))
 }
@@ -153,14 +167,20 @@ pub fn assemble_with_report(parts: &Parts, key: &NoteKey, trust: &Trust) -> Resu
     assemble(&Parts { report: Some(report), ..parts.clone() }, key)
 }
 
-fn page<'r>(contents: &Contents<'_>, trust: &Trust, verdict: &Verdict, about: &'r About) -> io::Result<Page<'r>> {
+fn page<'r>(
+    contents: &Contents<'_>,
+    trust: &Trust,
+    verdict: &Verdict,
+    about: &'r About,
+    layouts: &Layouts,
+) -> io::Result<Page<'r>> {
     let mut detailed: Vec<_> = verdict.items.iter().collect();
     detailed.sort_by_key(|item| item.outcome != Outcome::Fails);
     detailed.truncate(DETAILED_MAX);
     let histories = histories(contents);
     let view = |item: &&ItemVerdict| {
         let history = histories.iter().find(|history| *history.id == item.id)?;
-        Some(history.read(contents).and_then(|history| item_view(contents, item, &history)))
+        Some(history.read(contents).and_then(|history| item_view(contents, item, &history, layouts)))
     };
     let items: Vec<_> = detailed.iter().filter_map(view).collect::<io::Result<_>>()?;
     let others = contents.entries.iter().filter(|mark| mark.item.is_none());
@@ -252,11 +272,16 @@ fn lane(entry: &Entry) -> &'static str {
     entry.role.map_or("clock", |role| role.as_str())
 }
 
-fn item_view(contents: &Contents<'_>, item: &ItemVerdict, history: &[Held<'_>]) -> io::Result<ItemView> {
+fn item_view(
+    contents: &Contents<'_>,
+    item: &ItemVerdict,
+    history: &[Held<'_>],
+    layouts: &Layouts,
+) -> io::Result<ItemView> {
     let digest = history.first().and_then(|held| held.entry.definition.clone()).unwrap_or_else(|| "".into());
     let moves = history.iter().filter_map(|held| Some((held.entry.from.clone()?, held.entry.to.clone()?)));
     let trail = Trail { moves: moves.collect(), current: Some(item.state.clone()) };
-    let diagram = contents.definitions.get(&*digest).map(|definition| svg(definition, Some(&trail)));
+    let diagram = contents.definitions.get(&*digest).map(|definition| layouts.svg(definition, Some(&trail)));
     let mut state = String::new();
     let steps = gathered(history.iter().map(|held| {
         let entry = &held.entry;

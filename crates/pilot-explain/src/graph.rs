@@ -7,7 +7,7 @@ use pilot_core::role::Role;
 use pilot_core::role_set::RoleSet;
 use pilot_core::workflow::{Definition, Due, Kind, Mark, Name, Rules, State};
 
-pub use svg::{style_source, svg};
+pub use svg::{Layouts, style_source, svg};
 pub use text::{dot, mermaid};
 
 /// The path one item took, to be shown in the diagram.

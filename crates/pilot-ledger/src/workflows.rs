@@ -8,7 +8,7 @@ use bytes::Bytes;
 use pilot_core::item::{Item, ItemId, WorkflowRef};
 use pilot_core::workflow::registry::Definitions;
 use pilot_core::workflow::{Definition, Name};
-use pilot_explain::graph;
+use pilot_explain::graph::Layouts;
 use pilot_store::{Store, StoredDefinition};
 
 use pilot_setup::definitions::{offered, parse};
@@ -24,8 +24,9 @@ pub struct Workflows {
     offered: Definitions,
     /// These and all that were ever offered: items keep their rules even if the file is gone.
     kept: Definitions,
-    /// Diagrams drawn so far, by the digest of their definition: laying one out takes milliseconds.
+    /// Diagrams drawn so far, by the digest of their definition.
     diagrams: Mutex<HashMap<Name, Bytes>>,
+    layouts: Arc<Layouts>,
 }
 
 impl Workflows {
@@ -37,14 +38,20 @@ impl Workflows {
             let added = kept.add(parse(&digest, &text)?);
             added.map_err(|error| StartError::Refused(format!("{error} (the other one is kept with the ledger)")))?;
         }
-        Ok(Workflows { offered, kept, diagrams: Mutex::default() })
+        Ok(Workflows { offered, kept, diagrams: Mutex::default(), layouts: Arc::default() })
     }
 
     /// The definition as a diagram (SVG), drawn once.
     pub fn diagram(&self, definition: &Definition) -> Bytes {
         let mut diagrams = self.diagrams.lock().unwrap_or_else(PoisonError::into_inner);
-        let drawn = diagrams.entry(definition.digest().clone()).or_insert_with(|| graph::svg(definition, None).into());
+        let draw = || self.layouts.svg(definition, None).into();
+        let drawn = diagrams.entry(definition.digest().clone()).or_insert_with(draw);
         drawn.clone()
+    }
+
+    /// For drawing the path of an item.
+    pub fn layouts(&self) -> Arc<Layouts> {
+        Arc::clone(&self.layouts)
     }
 
     pub fn in_force(&self) -> impl Iterator<Item = &Arc<Definition>> {

@@ -143,8 +143,8 @@ fn kept<T>(all: &[T], number: Number) -> &T {
 #[derive(Default)]
 pub(super) struct Numbers {
     items: HashMap<ItemId, u32>,
-    /// By id: the same person may have several roles.
-    actors: HashMap<ActorId, Vec<u32>>,
+    /// By id and operator, whose name is empty if there is none: what is left to compare is roles, which are few.
+    actors: HashMap<ActorId, HashMap<String, Vec<u32>>>,
 }
 
 impl Numbers {
@@ -168,16 +168,17 @@ impl Numbers {
         all: &mut Vec<Actor>,
     ) -> Option<u32> {
         let (actor_id, role) = (actor_id?, role?);
-        let is_same =
-            |actor: &Actor| actor.role == role && actor.operated_by.as_ref().map(ActorId::as_str) == operated_by;
-        let known = self.actors.get(actor_id).into_iter().flatten();
+        let operator = operated_by.unwrap_or_default();
+        let is_same = |actor: &Actor| actor.role == role;
+        let known = self.actors.get(actor_id).and_then(|operators| operators.get(operator)).into_iter().flatten();
         if let Some(number) = known.copied().find(|number| all.get(*number as usize).is_some_and(is_same)) {
             return Some(number);
         }
         let id = |text: &str| text.parse::<ActorId>().certain("an entry that was read names an actor by its id");
         let actor = Actor { actor_id: id(actor_id), role, operated_by: operated_by.map(id) };
         let number = next(all);
-        self.actors.entry(actor.actor_id.clone()).or_default().push(number);
+        let operators = self.actors.entry(actor.actor_id.clone()).or_default();
+        operators.entry(operator.to_owned()).or_default().push(number);
         all.push(actor);
         Some(number)
     }

@@ -1,7 +1,9 @@
 //! The diagram itself. Colours and fonts are in one style sheet inside the SVG, with a dark variant, so that the same
 //! file serves the console, a report and a terminal user's browser, under a policy that allows nothing from outside.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dagre::graph::{Graph, GraphOptions};
 use dagre::layout::types::LabelPos;
@@ -19,14 +21,67 @@ const LETTER: f64 = 6.7;
 const MARGIN: f64 = 16.0;
 const LEGEND: f64 = 44.0;
 
-type Layout = Graph<NodeLabel, EdgeLabel>;
+/// Where the boxes and arrows of a definition are.
+struct Layout {
+    states: HashMap<Name, NodeLabel>,
+    edges: HashMap<(Name, Name), EdgeLabel>,
+}
 
-/// The definition as an SVG document; with a trail, the path one item took is highlighted.
+impl Layout {
+    fn of(definition: &Definition) -> Layout {
+        let edges = edges(definition.rules());
+        let graph = laid_out(definition, &edges);
+        let states = definition.rules().states.iter();
+        let state = |state: &State| Some((state.name.clone(), graph.node(&state.name)?.clone()));
+        let edge = |edge: &Edge<'_>| Some((key(edge.from, edge.to), graph.edge(edge.from, edge.to, None)?.clone()));
+        Layout { states: states.filter_map(state).collect(), edges: edges.iter().filter_map(edge).collect() }
+    }
+
+    fn state(&self, name: &Name) -> Option<&NodeLabel> {
+        self.states.get(name)
+    }
+
+    fn edge(&self, edge: &Edge<'_>) -> Option<&EdgeLabel> {
+        self.edges.get(&key(edge.from, edge.to))
+    }
+}
+
+fn key(from: &str, to: &str) -> (Name, Name) {
+    (from.into(), to.into())
+}
+
+/// Layouts made so far, by the digest of their definition. Making one takes tens of milliseconds, drawing with it less
+/// than one. There are as many as definitions.
+#[derive(Default)]
+pub struct Layouts(Mutex<HashMap<Name, Arc<Layout>>>);
+
+impl Layouts {
+    /// The definition as an SVG document; with a trail, the path one item took is highlighted.
+    pub fn svg(&self, definition: &Definition, trail: Option<&Trail>) -> String {
+        draw(definition, &self.of(definition), trail)
+    }
+
+    fn of(&self, definition: &Definition) -> Arc<Layout> {
+        let made = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = made().get(definition.digest()).cloned();
+        // Made without the lock: two threads that make the same one come to the same result.
+        known.unwrap_or_else(|| {
+            let layout = Arc::new(Layout::of(definition));
+            made().insert(definition.digest().clone(), Arc::clone(&layout));
+            layout
+        })
+    }
+}
+
+/// The definition as an SVG document, if it is drawn only once.
 pub fn svg(definition: &Definition, trail: Option<&Trail>) -> String {
+    draw(definition, &Layout::of(definition), trail)
+}
+
+fn draw(definition: &Definition, layout: &Layout, trail: Option<&Trail>) -> String {
     let rules = definition.rules();
     let edges = edges(rules);
-    let graph = laid_out(definition, &edges);
-    let (width, height) = size(&graph, definition, &edges);
+    let (width, height) = size(layout, definition, &edges);
     let width = width.max(640.0);
     let mut svg = String::new();
     let _ = writeln!(
@@ -40,14 +95,14 @@ pub fn svg(definition: &Definition, trail: Option<&Trail>) -> String {
     let _ = writeln!(svg, "<desc id=\"d\">{}</desc>\n<style>{STYLE}</style>", escape(&rules.description));
     let _ = writeln!(svg, "<rect class=\"paper\" width=\"{width:.0}\" height=\"{:.0}\"/>", height + LEGEND);
     for edge in &edges {
-        draw_arrow(&mut svg, &graph, edge, trail);
+        draw_arrow(&mut svg, layout, edge, trail);
     }
     for state in &rules.states {
-        draw_state(&mut svg, &graph, definition, state, trail);
+        draw_state(&mut svg, layout, definition, state, trail);
     }
     // Text last, so that no line is drawn over it.
     for edge in &edges {
-        draw_words(&mut svg, &graph, edge, trail);
+        draw_words(&mut svg, layout, edge, trail);
     }
     draw_legend(&mut svg, height + 8.0);
     svg.push_str("</svg>\n");
@@ -60,7 +115,7 @@ pub fn style_source() -> String {
     format!("'sha256-{}'", BASE64.encode(&Sha256::digest(STYLE)))
 }
 
-fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Layout {
+fn laid_out(definition: &Definition, edges: &[Edge<'_>]) -> Graph<NodeLabel, EdgeLabel> {
     let mut graph = Graph::with_options(GraphOptions { directed: true, multigraph: true, compound: false });
     for state in &definition.rules().states {
         let (width, height) = state_size(definition, state);
@@ -125,24 +180,24 @@ fn inner_words(labels: &[Label]) -> String {
 }
 
 /// The drawing's extent: boxes, bends and text.
-fn size(graph: &Layout, definition: &Definition, edges: &[Edge<'_>]) -> (f64, f64) {
+fn size(layout: &Layout, definition: &Definition, edges: &[Edge<'_>]) -> (f64, f64) {
     let mut extent = (0.0_f64, 0.0_f64);
     let mut reach = |x: f64, y: f64| extent = (extent.0.max(x), extent.1.max(y));
     for state in &definition.rules().states {
-        if let Some(node) = graph.node(&state.name) {
+        if let Some(node) = layout.state(&state.name) {
             reach(node.x.unwrap_or(0.0) + node.width / 2.0, node.y.unwrap_or(0.0) + node.height / 2.0);
         }
     }
     for edge in edges {
-        let Some(label) = graph.edge(edge.from, edge.to, None) else { continue };
+        let Some(label) = layout.edge(edge) else { continue };
         label.points.iter().for_each(|point| reach(point.x, point.y));
         reach(label.x.unwrap_or(0.0) + label.width / 2.0, label.y.unwrap_or(0.0) + label.height / 2.0);
     }
     (extent.0 + MARGIN, extent.1 + MARGIN)
 }
 
-fn draw_state(svg: &mut String, graph: &Layout, definition: &Definition, state: &State, trail: Option<&Trail>) {
-    let Some(node) = graph.node(&state.name) else { return };
+fn draw_state(svg: &mut String, layout: &Layout, definition: &Definition, state: &State, trail: Option<&Trail>) {
+    let Some(node) = layout.state(&state.name) else { return };
     let (x, y) = (node.x.unwrap_or(0.0), node.y.unwrap_or(0.0));
     let (width, height) = (node.width, node.height);
     let (left, top) = (x - width / 2.0, y - height / 2.0);
@@ -173,8 +228,8 @@ fn draw_state(svg: &mut String, graph: &Layout, definition: &Definition, state: 
     svg.push_str("</g>\n");
 }
 
-fn draw_arrow(svg: &mut String, graph: &Layout, edge: &Edge<'_>, trail: Option<&Trail>) {
-    let Some(label) = graph.edge(edge.from, edge.to, None) else { return };
+fn draw_arrow(svg: &mut String, layout: &Layout, edge: &Edge<'_>, trail: Option<&Trail>) {
+    let Some(label) = layout.edge(edge) else { return };
     let class = arrow_class(edge, trail);
     let _ = writeln!(svg, "<g class=\"arrow {class}\"><path d=\"{}\"/>", curve(&label.points));
     let _ = writeln!(svg, "<polygon points=\"{}\"/>", head(&label.points));
@@ -191,8 +246,8 @@ fn arrow_class(edge: &Edge<'_>, trail: Option<&Trail>) -> String {
     format!("{role}{taken}")
 }
 
-fn draw_words(svg: &mut String, graph: &Layout, edge: &Edge<'_>, trail: Option<&Trail>) {
-    let Some(place) = graph.edge(edge.from, edge.to, None) else { return };
+fn draw_words(svg: &mut String, layout: &Layout, edge: &Edge<'_>, trail: Option<&Trail>) {
+    let Some(place) = layout.edge(edge) else { return };
     let (Some(x), Some(y)) = (place.x, place.y) else { return };
     let aside = trail.is_some_and(|trail| !trail.takes(edge.from, edge.to));
     let mut line = y - place.height / 2.0 + 12.0;

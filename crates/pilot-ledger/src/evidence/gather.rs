@@ -1,6 +1,7 @@
 //! Builds a bundle while reading the store, on a thread of its own, and sends it as it grows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pilot_core::document::{ContentDigest, DocumentKind};
@@ -9,7 +10,7 @@ use pilot_core::leak::Sweep;
 use pilot_core::limits::{EXPORT_DEADLINE, EXPORT_PIECE_BYTES, EXPORT_REPORTED_BYTES_MAX};
 use pilot_core::workflow::Definition;
 use pilot_evidence::bundle::{ALL_DOCUMENTS, Absence, BundleWriter, ENTRIES_PER_FILE, PeriodParts, Scope};
-use pilot_evidence::report::report;
+use pilot_evidence::report::report_with;
 use pilot_store::StoredEntry;
 use pilot_wire::body::Broken;
 use serde::Deserialize;
@@ -184,14 +185,20 @@ impl<'g> Gatherer<'g> {
         Ok(())
     }
 
+    /// The next page is read while one is being hashed and searched.
     async fn range(&mut self) -> Result<(), EvidenceError> {
-        let mut next = self.plan.first;
-        while next < self.plan.end {
-            let wanted = usize::try_from(self.plan.end - next).unwrap_or(usize::MAX).min(ENTRIES_PER_FILE);
-            let page = self.sources.store.whole_entries(next, wanted).await?;
-            let after = page.last().ok_or(EvidenceError::Entry(next))?.index + 1;
-            self.page(next, page).await?;
-            next = after;
+        let (store, end) = (Arc::clone(&self.sources.store), self.plan.end);
+        let read = |from: u64| {
+            let wanted = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(ENTRIES_PER_FILE);
+            (wanted > 0).then(|| store.whole_entries(from, wanted))
+        };
+        let (mut first, mut reading) = (self.plan.first, read(self.plan.first));
+        while let Some(page) = reading {
+            let page = page.await?;
+            let after = page.last().ok_or(EvidenceError::Entry(first))?.index + 1;
+            reading = read(after);
+            self.page(first, page).await?;
+            first = after;
         }
         Ok(())
     }
@@ -319,7 +326,7 @@ impl<'g> Gatherer<'g> {
         };
         bundle.extend(finish(&self.sources.signer, self.writer.clone()).await?);
         let trust = self.sources.witnesses.trust(self.sources.signer.verifier());
-        let (cause, why) = match report(&bundle, &trust) {
+        let (cause, why) = match report_with(&bundle, &trust, &self.sources.layouts) {
             Ok(html) if self.sources.guard.find(html.as_bytes()).is_none() => return Ok(self.writer.report(&html)?),
             Ok(_) => ("it is too long to be searched for tokens, or contains one".to_owned(), Absence::TooLong),
             Err(verdict) => (verdict.sentence(), Absence::Failed),

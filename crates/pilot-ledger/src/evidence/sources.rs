@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pilot_core::leak::LeakGuard;
 use pilot_evidence::bundle::BundleError;
+use pilot_explain::graph::Layouts;
 use pilot_store::{Store, StoreError};
 
 use crate::clock::LedgerClock;
@@ -17,6 +18,8 @@ pub struct Sources {
     pub witnesses: Arc<Witnesses>,
     pub guard: Arc<LeakGuard>,
     pub clock: LedgerClock,
+    /// Of the diagrams in reports.
+    pub layouts: Arc<Layouts>,
 }
 
 #[derive(Debug, thiserror::Error)]

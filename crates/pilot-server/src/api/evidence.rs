@@ -87,6 +87,7 @@ fn sources(app: &App) -> Sources {
         witnesses: Arc::clone(&app.witnesses),
         guard: Arc::clone(&app.guard),
         clock: app.ledger.clock.clone(),
+        layouts: app.workflows.layouts(),
     }
 }
 
