@@ -25,6 +25,9 @@ pub(super) fn measure(arguments: &[&str]) -> Result<Section, Failure> {
     sizes.extend(options::entries(arguments)?);
     grown::check_free(sizes.iter().sum())?;
     let mut all = sizes.into_iter().map(Grown::make).collect::<Result<Vec<_>, _>>()?;
+    for grown in &all {
+        grown.wait_until_ready()?;
+    }
     // A service that finds items without a search index makes one.
     quiet::wait();
     for grown in &mut all {

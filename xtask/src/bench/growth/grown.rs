@@ -1,6 +1,7 @@
 //! A service on a ledger of a given size, and what is measured on it.
 
 use std::fs;
+use std::time::Duration;
 
 use super::super::length::round_seconds;
 use super::super::load::Server;
@@ -12,6 +13,7 @@ use crate::step::{Failure, Stopwatch, output_of, program, target_dir};
 /// The file and its write-ahead log, with room to spare.
 const BYTES_PER_ENTRY: u64 = 1_000;
 const STARTS: usize = 3;
+const READY_WITHIN: Duration = Duration::from_mins(20);
 /// How many of the last entries a bundle of a period has.
 pub(super) const PERIOD_ENTRIES: u64 = 5_000;
 
@@ -98,6 +100,20 @@ impl Grown {
             readers.ask(1, read.count / 8 + 1, &(read.paths)(self))?;
         }
         Ok(())
+    }
+
+    /// Nobody has signed what was filled in. Until the service has done so, it refuses writes: for minutes, if there are
+    /// tens of millions of entries.
+    pub(super) fn wait_until_ready(&self) -> Result<(), Failure> {
+        let readers = Readers { server: &self.server, tokens: &self.auditor };
+        let watch = Stopwatch::start();
+        loop {
+            match readers.show("/readyz") {
+                Err(failure) if watch.elapsed() >= READY_WITHIN => return Err(failure),
+                Err(_) => std::thread::sleep(Duration::from_secs(5)),
+                Ok(_) => return Ok(()),
+            }
+        }
     }
 
     /// One round of everything.
