@@ -39,6 +39,7 @@ struct Bench {
     name: &'static str,
     /// As the page has it.
     options: &'static [&'static str],
+    takes_entries: bool,
     /// Checks the options, then builds and installs what it needs: nothing of that may run during a measurement.
     prepare: fn(&[&str]) -> Result<(), Failure>,
     measure: fn(&[&str]) -> Result<Section, Failure>,
@@ -46,19 +47,26 @@ struct Bench {
 
 /// In the order of the page.
 const BENCHES: &[Bench] = &[
-    Bench { name: "session", options: &[], prepare: session::prepare, measure: session::measure },
-    Bench { name: "transitions", options: &[], prepare: transitions::prepare, measure: transitions::measure },
+    Bench { name: "session", options: &[], takes_entries: false, prepare: session::prepare, measure: session::measure },
     Bench {
         name: "transitions",
-        options: &["--store", "postgres"],
+        options: &[],
+        takes_entries: false,
         prepare: transitions::prepare,
         measure: transitions::measure,
     },
-    Bench { name: "reads", options: &[], prepare: readers::prepare, measure: reads::measure },
-    Bench { name: "feed", options: &[], prepare: readers::prepare, measure: feed::measure },
-    Bench { name: "export", options: &[], prepare: export::prepare, measure: export::measure },
-    Bench { name: "start", options: &[], prepare: start::prepare, measure: start::measure },
-    Bench { name: "growth", options: &[], prepare: growth::prepare, measure: growth::measure },
+    Bench {
+        name: "transitions",
+        options: &["--store", "postgres"],
+        takes_entries: false,
+        prepare: transitions::prepare,
+        measure: transitions::measure,
+    },
+    Bench { name: "reads", options: &[], takes_entries: false, prepare: readers::prepare, measure: reads::measure },
+    Bench { name: "feed", options: &[], takes_entries: false, prepare: readers::prepare, measure: feed::measure },
+    Bench { name: "export", options: &[], takes_entries: false, prepare: export::prepare, measure: export::measure },
+    Bench { name: "start", options: &[], takes_entries: false, prepare: start::prepare, measure: start::measure },
+    Bench { name: "growth", options: &[], takes_entries: true, prepare: growth::prepare, measure: growth::measure },
 ];
 
 type Printing = (&'static str, fn(&[&str]) -> Result<(), Failure>);
@@ -68,14 +76,41 @@ const PRINTING: &[Printing] = &[("rules", rules::run), ("flood", flood::run)];
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let done = match arguments {
-        [] => run_all(&root().join("docs/reference")),
-        ["--into", directory] => run_all(&PathBuf::from(directory)),
-        ["--into", ..] => Err(Failure::usage("--into takes the directory for the page, and runs every benchmark")),
+        [] | ["--into" | "--entries", ..] => Page::asked_for(arguments).and_then(|page| run_all(&page)),
         [name, rest @ ..] => run_one(name, rest),
     };
     // A benchmark does not refute anything: if it fails, it could not measure. A wrong option is still the caller's
     // fault.
     done.map_err(|failure| if failure.is_usage() { failure } else { Failure::environment(failure.to_string()) })
+}
+
+/// A run of every benchmark.
+struct Page {
+    directory: PathBuf,
+    /// One more size of the ledger, for the benchmark of its growth.
+    entries: Vec<String>,
+}
+
+impl Page {
+    fn asked_for(mut arguments: &[&str]) -> Result<Page, Failure> {
+        let mut page = Page { directory: root().join("docs/reference"), entries: Vec::new() };
+        loop {
+            match arguments {
+                [] => return Ok(page),
+                ["--into", directory, rest @ ..] => (page.directory, arguments) = (PathBuf::from(directory), rest),
+                ["--entries", number, rest @ ..] => {
+                    options::entries(&["--entries", number])?;
+                    (page.entries, arguments) = (vec!["--entries".to_owned(), (*number).to_owned()], rest);
+                }
+                _ => return Err(Failure::usage("every benchmark: [--into DIRECTORY] [--entries N]")),
+            }
+        }
+    }
+
+    fn options(&self, bench: &Bench) -> Vec<&str> {
+        let entries = self.entries.iter().map(String::as_str).filter(|_| bench.takes_entries);
+        bench.options.iter().copied().chain(entries).collect()
+    }
 }
 
 fn run_one(name: &str, options: &[&str]) -> Result<(), Failure> {
@@ -99,33 +134,35 @@ impl Bench {
         quiet::wait();
         let before = Before::now();
         let section = (self.measure)(options)?;
-        Ok(Measured { command: self.command(), section: Some(section), conditions: before.until_now() })
+        Ok(Measured { command: self.command(options), section: Some(section), conditions: before.until_now() })
     }
 
-    fn command(&self) -> String {
-        [&[self.name], self.options].concat().join(" ")
+    fn command(&self, options: &[&str]) -> String {
+        [&[self.name], options].concat().join(" ")
     }
 }
 
 /// If one cannot be measured, the others are.
-fn run_all(directory: &Path) -> Result<(), Failure> {
+fn run_all(page: &Page) -> Result<(), Failure> {
     let watch = Stopwatch::start();
     // All of it first, so that the machine is quiet afterwards.
     for bench in BENCHES {
-        (bench.prepare)(bench.options)?;
+        (bench.prepare)(&page.options(bench))?;
     }
     let (mut all, mut failed) = (Vec::new(), Vec::new());
     for bench in BENCHES {
-        println!("\n== {} ==", bench.command());
+        let options = page.options(bench);
+        let command = bench.command(&options);
+        println!("\n== {command} ==");
         let before = Before::now();
-        let measured = bench.run(bench.options).unwrap_or_else(|failure| {
-            eprintln!("{}: {failure}", bench.command());
-            failed.push(bench.command());
-            Measured { command: bench.command(), section: None, conditions: before.until_now() }
+        let measured = bench.run(&options).unwrap_or_else(|failure| {
+            eprintln!("{command}: {failure}");
+            failed.push(command.clone());
+            Measured { command, section: None, conditions: before.until_now() }
         });
         all.push(measured);
     }
-    write(directory, &all)?;
+    write(&page.directory, &all)?;
     println!();
     for measured in &all {
         shown::print(measured);

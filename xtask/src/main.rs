@@ -69,9 +69,9 @@ cargo xtask COMMAND
                           break that cluster under load in 20 ways, or only in those whose names contain one of the
                           words, and check that nothing acknowledged is lost and that writes come back. Plays the
                           watchdog that Patroni needs: an old primary is killed before it may go on
-  bench [--into DIRECTORY]
+  bench [--into DIRECTORY] [--entries N]
                           every benchmark that has a part in docs/reference/performance.md, one after the other; writes
-                          that page with its plots, there or into a directory
+                          that page with its plots, there or into a directory; N is for the growth of the ledger
   bench session [--beside PATH]
                           /v1/session with 1,000 credentials, compared with nginx, axum and hyper and with another build
   bench rules             decisions per second of the rule engine

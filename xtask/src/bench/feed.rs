@@ -97,7 +97,7 @@ impl Measured {
              used before they were opened."
         );
         let tables = vec![Table { columns, rows: rows.map(row).into() }];
-        Section { title: "Live feeds", command: "feed", about, figures, tables, plots: vec![] }
+        Section { title: "Live feeds", about, figures, tables, plots: vec![] }
     }
 }
 

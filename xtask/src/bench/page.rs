@@ -37,7 +37,7 @@ pub(super) fn markdown(machine: &Description, all: &[Measured]) -> String {
     page += &figures(found().flat_map(|section| section.figures.iter().map(|figure| (section.title, figure))));
     for measured in all {
         match &measured.section {
-            Some(section) => page += &part(section),
+            Some(section) => page += &part(&measured.command, section),
             None => {
                 let _ = writeln!(page, "\n`cargo xtask bench {}` could not be measured.", measured.command);
             }
@@ -56,8 +56,8 @@ fn figures<'f>(figures: impl Iterator<Item = (&'static str, &'f Figure)>) -> Str
     text
 }
 
-fn part(section: &Section) -> String {
-    let Section { title, command, about, tables, plots, .. } = section;
+fn part(command: &str, section: &Section) -> String {
+    let Section { title, about, tables, plots, .. } = section;
     let mut text = format!("\n## {title}\n\n");
     for paragraph in about.split("\n\n") {
         let _ = writeln!(text, "{}\n", wrapped(paragraph));

@@ -150,5 +150,5 @@ fn section(kinds: &[Kind], all: &[[Measured; 2]], store_mib: u64) -> Section {
          one client; with {MANY}, requests wait for each other, because clients and service share the machine's cores. \
          CPU is that of the service for one request. The rare word is in ten items, the frequent one in every tenth."
     );
-    Section { title: "Reads at a million items", command: "reads", about, figures, tables: vec![table], plots: vec![] }
+    Section { title: "Reads at a million items", about, figures, tables: vec![table], plots: vec![] }
 }

@@ -5,7 +5,6 @@
 pub(super) struct Section {
     pub title: &'static str,
     /// What follows `cargo xtask bench` to repeat this part only.
-    pub command: &'static str,
     /// What was run, against what, and how: enough to judge the figures by.
     pub about: String,
     pub figures: Vec<Figure>,

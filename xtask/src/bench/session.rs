@@ -130,7 +130,6 @@ fn section(all: &[Measured]) -> Section {
     let columns = vec!["server", "requests/s", "requests/CPU s", "pilot / it", "p50 µs", "p99 µs"];
     Section {
         title: "Session check",
-        command: "session",
         figures: figures.collect(),
         tables: vec![Table { columns, rows: names.iter().map(row).collect() }],
         plots: vec![Plot {

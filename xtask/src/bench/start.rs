@@ -137,7 +137,6 @@ fn section(all: &[Measured]) -> Section {
     });
     Section {
         title: "Start",
-        command: "start",
         about,
         figures: figures(all),
         tables: vec![Table { columns, rows: all.iter().map(row).collect() }],

@@ -64,7 +64,6 @@ pub(super) fn measure(options: &[&str]) -> Result<Section, Failure> {
     let bars = turns.bars(&[GROUPED, PILOT, FASTIFY, RESTATE]);
     Ok(Section {
         title: "Durable transitions",
-        command: "transitions",
         about: about(&Versions::read()?, log_nanos, memory),
         figures: figures(&turns, log_nanos),
         tables: vec![turns.table()],

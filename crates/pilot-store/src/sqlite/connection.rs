@@ -14,6 +14,9 @@ use crate::{Result, StoreError};
 
 /// Older versions can corrupt a database in WAL mode (the WAL-reset bug, fixed in 3.51.3).
 const VERSION_MIN: i32 = 3_051_003;
+/// The inner pages of a ledger of fifty million entries: reading a row of it then costs little more than one of a small
+/// ledger. Memory is only taken for pages that were read.
+const READER_CACHE_KIB: u32 = 16_384;
 /// Characters that would end the path in a file URI, or begin an escape.
 const NOT_OF_A_PATH: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
 
@@ -102,8 +105,8 @@ pub(super) fn open_alone(path: &Path) -> Result<Connection> {
 fn set_up_reader(connection: Connection, path: &Path) -> Result<Connection> {
     keep_log(&connection).map_err(|error| failed(path, &error))?;
     keep_plans(&connection).map_err(|error| failed(path, &error))?;
-    let settings = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
-    connection.execute_batch(settings).map_err(|error| failed(path, &error))?;
+    let settings = format!("PRAGMA cache_size = -{READER_CACHE_KIB}; PRAGMA query_only = ON;");
+    connection.execute_batch(&settings).map_err(|error| failed(path, &error))?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }

@@ -71,16 +71,14 @@ pub(super) fn item_created(connection: &Connection, entry: u64) -> Result<Option
     Ok(row.transpose()?.map(|placed| placed.item))
 }
 
-/// An item with its content and a fact, as of one moment.
+/// An item with its content and a fact, as of one moment: a statement sees nothing else.
 pub(super) fn shown_item(connection: &Connection, id: &ItemId, name: &str) -> Result<Option<ShownItem>> {
-    let moment = connection.unchecked_transaction().map_err(|error| failed(&error))?;
-    let Some(placed) = placed(&moment, id)? else { return Ok(None) };
-    let sql = "SELECT data FROM document WHERE entry = ?1 AND kind = 0";
-    let mut statement = moment.prepare_cached(sql).map_err(|error| failed(&error))?;
-    let content = statement.query_row([bound(placed.content_entry)], |row| row.get(0)).optional();
-    let content: Option<Option<Vec<u8>>> = content.map_err(|error| failed(&error))?;
-    let fact = fact(&moment, name)?;
-    Ok(Some(ShownItem { item: Arc::new(placed.item), content: content.flatten(), fact }))
+    let sql = format!("SELECT shown.*, (SELECT value FROM fact WHERE name = ?2) FROM ({ITEM} WHERE i.id = ?1) shown");
+    let mut statement = connection.prepare_cached(&sql).map_err(|error| failed(&error))?;
+    let read = |row: &rusqlite::Row<'_>| Ok((read_item(row)?, row.get(2)?, row.get(11)?));
+    let row = statement.query_row((to_key(id), name), read).optional().map_err(|error| failed(&error))?;
+    let Some((placed, content, fact)) = row else { return Ok(None) };
+    Ok(Some(ShownItem { item: Arc::new(placed?.item), content, fact }))
 }
 
 /// Entries about an item before an index, the newest first. The chain is followed from the entry it is asked for, or

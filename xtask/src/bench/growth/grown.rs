@@ -51,7 +51,8 @@ pub(super) struct Grown {
     pub(super) reads: Vec<Taken>,
     pub(super) resting_mib: f64,
     pub(super) loaded_mib: f64,
-    server: Server,
+    /// None while it is started again.
+    server: Option<Server>,
     /// One per line, as the load generator expects them.
     moved: String,
     /// The ids of others, which stay as they are: an item's proof and bundle grow with each move.
@@ -73,18 +74,17 @@ impl Grown {
         let (moved, read) = shared_out(&sample);
         let store_mib = fs::metadata(installation.store()).map_or(0, |found| found.len()) >> 20;
         eprintln!("{entries} entries, {store_mib} MiB, filled in {:.0} s", watch.elapsed().as_secs_f64());
-        let (server, start_seconds) = started(&installation)?;
-        let resting_mib = server.resident_mib()?;
+        let server = installation.start()?;
         let period = last_period(&Readers { server: &server, tokens: &auditor }, entries)?;
         Ok(Grown {
             entries,
             store_mib,
-            start_seconds,
+            start_seconds: Rounds::default(),
             writes: Rounds::default(),
             reads: READS.iter().map(|_| Taken::default()).collect(),
-            resting_mib,
+            resting_mib: f64::NAN,
             loaded_mib: f64::NAN,
-            server,
+            server: Some(server),
             moved,
             read,
             period,
@@ -93,9 +93,29 @@ impl Grown {
         })
     }
 
+    /// Several times; the last one keeps running.
+    pub(super) fn start_again(&mut self) -> Result<(), Failure> {
+        for _ in 0..STARTS {
+            self.server = None;
+            let watch = Stopwatch::start();
+            self.server = Some(self.installation.start()?);
+            self.start_seconds.add(watch.elapsed().as_secs_f64());
+        }
+        self.resting_mib = self.server()?.resident_mib()?;
+        Ok(())
+    }
+
+    fn server(&self) -> Result<&Server, Failure> {
+        self.server.as_ref().ok_or_else(|| Failure::environment("the service did not start again"))
+    }
+
+    fn readers(&self) -> Result<Readers<'_>, Failure> {
+        Ok(Readers { server: self.server()?, tokens: &self.auditor })
+    }
+
     pub(super) fn warm_up(&mut self) -> Result<(), Failure> {
-        self.installation.measure(&self.server, &self.moved, WARM_UP_SECONDS)?;
-        let readers = Readers { server: &self.server, tokens: &self.auditor };
+        self.installation.measure(self.server()?, &self.moved, WARM_UP_SECONDS)?;
+        let readers = self.readers()?;
         for read in &READS {
             readers.ask(1, read.count / 8 + 1, &(read.paths)(self))?;
         }
@@ -105,7 +125,7 @@ impl Grown {
     /// Nobody has signed what was filled in. Until the service has done so, it refuses writes: for minutes, if there are
     /// tens of millions of entries.
     pub(super) fn wait_until_ready(&self) -> Result<(), Failure> {
-        let readers = Readers { server: &self.server, tokens: &self.auditor };
+        let readers = self.readers()?;
         let watch = Stopwatch::start();
         loop {
             match readers.show("/readyz") {
@@ -118,8 +138,8 @@ impl Grown {
 
     /// One round of everything.
     pub(super) fn measure(&mut self) -> Result<(), Failure> {
-        self.writes.add(self.installation.measure(&self.server, &self.moved, round_seconds())?.per_second);
-        let readers = Readers { server: &self.server, tokens: &self.auditor };
+        self.writes.add(self.installation.measure(self.server()?, &self.moved, round_seconds())?.per_second);
+        let readers = self.readers()?;
         let answers = READS.iter().map(|read| readers.ask(1, read.count, &(read.paths)(self)));
         let answers = answers.collect::<Result<Vec<_>, _>>()?;
         for (taken, answers) in self.reads.iter_mut().zip(answers) {
@@ -130,7 +150,7 @@ impl Grown {
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
-        self.loaded_mib = self.server.resident_mib()?;
+        self.loaded_mib = self.server()?.resident_mib()?;
         Ok(())
     }
 
@@ -153,23 +173,6 @@ fn shared_out(sample: &str) -> (String, Vec<String>) {
     let moved: Vec<_> = sample.lines().step_by(2).collect();
     let id = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
     (moved.join("\n"), sample.lines().skip(1).step_by(2).map(id).collect())
-}
-
-/// Starts several times; the last one keeps running.
-fn started(installation: &Installation) -> Result<(Server, Rounds), Failure> {
-    let mut seconds = Rounds::default();
-    for _ in 1..STARTS {
-        seconds.add(timed(installation)?.1);
-    }
-    let (server, last) = timed(installation)?;
-    seconds.add(last);
-    Ok((server, seconds))
-}
-
-fn timed(installation: &Installation) -> Result<(Server, f64), Failure> {
-    let watch = Stopwatch::start();
-    let server = installation.start()?;
-    Ok((server, watch.elapsed().as_secs_f64()))
 }
 
 /// The path of a bundle with the last entries, which does not grow while there are more.

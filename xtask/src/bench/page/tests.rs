@@ -17,7 +17,6 @@ fn section() -> Section {
     let bars = vec![("pilot".to_owned(), 1.0)];
     Section {
         title: "Session",
-        command: "session",
         about: "What was run.\n\nAgainst what.".into(),
         figures: vec![
             figure("pilot / nginx", 1.0349, "", Target::AtLeast(1.0), 0.021),

@@ -83,7 +83,6 @@ pub(super) fn measure() -> Result<Section, Failure> {
     let bars = turns.bars(&turns.names());
     Ok(Section {
         title: "Durable transitions on PostgreSQL",
-        command: "transitions --store postgres",
         about: format!("{} {}", about()?, describe_growth(&database)?),
         figures: figures(&turns),
         tables: vec![turns.table(), slow_table(&slow)],
