@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::support::harness::{Installation, bearer};
+use crate::support::harness::{Installation, PATIENCE, bearer, now};
 use crate::support::wire::{Response, Wire};
 
 pub const WRITERS: usize = 8;
@@ -64,6 +64,17 @@ impl Client {
         let wire = self.wire.as_mut()?;
         wire.request(&format!("GET {path} HTTP/1.1"), &[&bearer(token)]);
         wire.try_response(false).ok()
+    }
+
+    /// What an auditor is shown. On a busy machine a 503 may come first.
+    pub fn read(&mut self, path: &str) -> Response {
+        let began = now();
+        loop {
+            let response = self.get(path, AUDITOR).unwrap();
+            if response.status != 503 || began.elapsed() > PATIENCE {
+                return response;
+            }
+        }
     }
 
     pub fn ask(&mut self, asked: &Asked) -> Answered {

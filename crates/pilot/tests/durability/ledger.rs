@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pilot_evidence::merkle::{Edge, Hash};
 use serde_json::Value;
 
-use crate::durability::client::{AUDITOR, Acknowledged, Client};
+use crate::durability::client::{Acknowledged, Client};
 use crate::support::harness::{Installation, Server};
 
 /// Size and root of a checkpoint, as it was served.
@@ -34,7 +34,7 @@ impl Seen {
     /// Reads what is new, and holds it against every checkpoint served so far.
     pub fn read(&mut self, server: &Server) {
         let mut client = Client::connect(server.address);
-        let note = String::from_utf8(client.get("/v1/log/checkpoint", AUDITOR).unwrap().body).unwrap();
+        let note = String::from_utf8(client.read("/v1/log/checkpoint").body).unwrap();
         self.remember(&note);
         let (size, _) = read_checkpoint(&note);
         assert!(size >= self.edge.size(), "the log has become shorter: {size} after {}", self.edge.size());
@@ -43,7 +43,7 @@ impl Seen {
             let width = (size - bundle * 256).min(256);
             let partial = if width < 256 { format!(".p/{width}") } else { String::new() };
             let path = format!("/v1/log/tile/entries/{bundle:03}{partial}");
-            let response = client.get(&path, AUDITOR).unwrap();
+            let response = client.read(&path);
             assert_eq!(response.status, 200, "{path}");
             for bytes in split(&response.body).into_iter().skip(usize::try_from(offset).unwrap()) {
                 self.push(bytes);
