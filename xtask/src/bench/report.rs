@@ -4,7 +4,6 @@
 #[derive(Debug, Default)]
 pub(super) struct Section {
     pub title: &'static str,
-    /// What follows `cargo xtask bench` to repeat this part only.
     /// What was run, against what, and how: enough to judge the figures by.
     pub about: String,
     pub figures: Vec<Figure>,
