@@ -149,6 +149,11 @@ impl House {
             }
             1 => register::revoke_by_itself(&self.register, known, Automatic::TokenInUrl),
             _ if self.register.end_of(named.id()).is_some() => self.register.note_refusal(named, "revoked"),
+            // Nobody has looked at the time since.
+            _ if named.expires_at.is_some_and(|expires_at| expires_at <= outside.clock().now()) => {
+                self.register.expire(named);
+                self.register.note_refusal(named, "expired");
+            }
             _ if self.present.contains(named) => self.register.note_use(named),
             _ => self.register.note_refusal(named, "removed"),
         }
