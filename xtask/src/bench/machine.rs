@@ -28,11 +28,18 @@ impl Description {
     }
 }
 
-/// `model name : AMD EPYC 7B13`; other architectures have no such line.
+/// `model name : AMD EPYC 7B13`; other architectures have no such line. Whether it has instructions for SHA-256 doubles
+/// some figures.
 fn processor(text: &str) -> String {
-    let model = text.lines().find(|line| line.starts_with("model name"));
-    let model = model.and_then(|line| line.split_once(": ")).map(|(_, model)| model.trim());
-    model.unwrap_or(std::env::consts::ARCH).to_owned()
+    let values = |name: &'static str| {
+        let lines = text.lines().filter(move |line| line.starts_with(name));
+        lines.filter_map(|line| Some(line.split_once(':')?.1.trim()))
+    };
+    let model = values("model name").next().unwrap_or(std::env::consts::ARCH);
+    // As x86 and ARM call them.
+    let mut abilities = values("flags").chain(values("Features")).flat_map(str::split_whitespace);
+    let with = if abilities.any(|ability| matches!(ability, "sha_ni" | "sha2")) { "with" } else { "without" };
+    format!("{model} {with} instructions for SHA-256")
 }
 
 /// `MemTotal:       24689284 kB`
@@ -48,8 +55,12 @@ mod tests {
 
     #[test]
     fn the_kernels_descriptions_are_read() {
-        assert_eq!(processor("processor\t: 0\nmodel name\t: AMD EPYC 7B13\n"), "AMD EPYC 7B13");
-        assert_eq!(processor("Features: fp asimd\n"), std::env::consts::ARCH);
+        let plain = "processor\t: 0\nmodel name\t: AMD EPYC 7B13\nflags\t\t: fpu avx2\n";
+        assert_eq!(processor(plain), "AMD EPYC 7B13 without instructions for SHA-256");
+        let quick = "model name\t: AMD EPYC 7B13\nflags\t\t: fpu sha_ni\n";
+        assert_eq!(processor(quick), "AMD EPYC 7B13 with instructions for SHA-256");
+        let other = format!("{} with instructions for SHA-256", std::env::consts::ARCH);
+        assert_eq!(processor("Features\t: fp asimd sha2\n"), other);
         assert_eq!(memory_gib("MemTotal:       25165824 kB\nMemFree: 1 kB\n").to_string(), "24");
     }
 }
