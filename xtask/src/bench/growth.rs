@@ -14,7 +14,7 @@ mod grown;
 const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 5_000_000];
 /// From here on, cost is compared with that on the smallest.
 const LARGE: u64 = 5_000_000;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 /// `--entries N` adds a larger ledger.
 pub(super) fn prepare(arguments: &[&str]) -> Result<(), Failure> {
@@ -38,10 +38,15 @@ pub(super) fn measure(arguments: &[&str]) -> Result<Section, Failure> {
     for grown in &mut all {
         grown.warm_up()?;
     }
-    // In turn, so that whatever else the machine does affects all of them equally.
+    // In turn, and what is compared within seconds: the machine is slower in one minute and faster in the next.
     for _ in 0..ROUNDS {
         for grown in &mut all {
-            grown.measure()?;
+            grown.measure_writes()?;
+        }
+        for number in 0..READS.len() {
+            for grown in &mut all {
+                grown.measure_reads(number)?;
+            }
         }
     }
     for grown in &mut all {
