@@ -90,7 +90,8 @@ fn joined(marks: &[usize]) -> impl Iterator<Item = Range<usize>> {
 /// Where a token may begin or end: before and after each punctuation character, since that may be the token's own first
 /// or last. One of our ids counts as one word.
 fn marks(run: &[u8]) -> Vec<usize> {
-    let mut marks = vec![0];
+    let mut marks = Vec::with_capacity(8);
+    marks.push(0);
     let mut mark = |at: usize| {
         if marks.last() != Some(&at) {
             marks.push(at);

@@ -28,6 +28,8 @@ const DATE: u16 = 0x0021;
 const LOCAL_BYTES: usize = 30;
 /// In the list at the end, without the name.
 const CENTRAL_BYTES_MAX: usize = 58;
+/// After that list, in the long form.
+const END_BYTES_MAX: usize = 56 + 20 + 22;
 const NAME_BYTES_MAX: usize = 200;
 const HEAD_BYTES_MAX: u64 = (LOCAL_BYTES + NAME_BYTES_MAX) as u64;
 const UNKNOWN_NAME: &str = "a file has a name that a bundle may not contain";
@@ -127,15 +129,16 @@ impl ZipWriter {
         self.ready.len()
     }
 
-    /// Takes the bytes that are ready to be sent.
+    /// Takes the bytes that are ready to be sent. The next ones will need about as much memory: growing into it step by
+    /// step would copy them several times.
     pub fn take_ready(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.ready)
+        let next = Vec::with_capacity(self.ready.len());
+        std::mem::replace(&mut self.ready, next)
     }
 
     /// The rest of the container.
     pub fn finish(mut self) -> Vec<u8> {
-        let directory = directory(&self.listed, self.written);
-        self.ready.extend_from_slice(&directory);
+        push_directory(&self.listed, self.written, &mut self.ready);
         self.ready
     }
 }
@@ -184,14 +187,22 @@ fn push_central_header(listed: &Listed, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The list at the end, for files that end at `start`. The long form is used if, and only if, the short one is not
-/// enough.
 fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(listed.iter().map(|file| CENTRAL_BYTES_MAX + file.path.len()).sum());
+    let mut bytes = Vec::new();
+    push_directory(listed, start, &mut bytes);
+    bytes
+}
+
+/// Appends the list at the end, for files that end at `start`. The long form is used if, and only if, the short one is
+/// not enough.
+fn push_directory(listed: &[Listed], start: u64, bytes: &mut Vec<u8>) {
+    let names = listed.iter().map(|file| CENTRAL_BYTES_MAX + file.path.len()).sum::<usize>();
+    bytes.reserve_exact(names + END_BYTES_MAX);
+    let before = bytes.len();
     for file in listed {
-        push_central_header(file, &mut bytes);
+        push_central_header(file, bytes);
     }
-    let (size, count) = (bytes.len() as u64, listed.len() as u64);
+    let (size, count) = ((bytes.len() - before) as u64, listed.len() as u64);
     let short_count = u16::try_from(count).ok().filter(|count| *count < u16::MAX);
     let short = |number: u64| u32::try_from(number).ok().filter(|number| *number < u32::MAX);
     if short_count.is_none() || short(size).is_none() || short(start).is_none() {
@@ -217,7 +228,6 @@ fn directory(listed: &[Listed], start: u64) -> Vec<u8> {
         bytes.extend(short(number).unwrap_or(u32::MAX).to_le_bytes());
     }
     bytes.extend(0_u16.to_le_bytes());
-    bytes
 }
 
 /// Every file of a container in memory, in order. A file whose checksum is wrong is returned as such; anything else that
