@@ -1,5 +1,5 @@
 //! `cargo xtask bench [NAME]`: measurements anyone can repeat. They report and judge nothing: exit code 0, or 3 if
-//! something could not be measured.
+//! something could not be measured. Only `compare` judges: exit code 1 if two runs do not agree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use self::quiet::Before;
 use self::report::Section;
 use crate::step::{Failure, Stopwatch, root};
 
+mod compare;
 mod export;
 mod feed;
 mod flood;
@@ -76,6 +77,7 @@ const PRINTING: &[Printing] = &[("rules", rules::run), ("flood", flood::run)];
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let done = match arguments {
+        ["compare", pages @ ..] => return compare::run(pages),
         [] | ["--into" | "--entries", ..] => Page::asked_for(arguments).and_then(|page| run_all(&page)),
         [name, rest @ ..] => run_one(name, rest),
     };

@@ -72,6 +72,7 @@ cargo xtask COMMAND
   bench [--into DIRECTORY] [--entries N]
                           every benchmark that has a part in docs/reference/performance.md, one after the other; writes
                           that page with its plots, there or into a directory; N is for the growth of the ledger
+  bench compare PAGE PAGE whether two runs of every benchmark agree: no figure differs by more than the spread they state
   bench session [--beside PATH]
                           /v1/session with 1,000 credentials, compared with nginx, axum and hyper and with another build
   bench rules             decisions per second of the rule engine

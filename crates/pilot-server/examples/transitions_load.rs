@@ -16,6 +16,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use memchr::memmem;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -209,10 +210,11 @@ impl Connection {
         Ok(())
     }
 
+    /// The service writes names of headers in lower case.
     fn is_whole(&mut self) -> bool {
-        let find = |wanted: &[u8]| self.answer.windows(wanted.len()).position(|window| window == wanted);
-        let Some(end) = find(b"\r\n\r\n") else { return false };
-        let length = find(b"\r\ncontent-length: ").and_then(|at| self.answer.get(at + 18..end));
+        let Some(end) = memmem::find(&self.answer, b"\r\n\r\n") else { return false };
+        let head = self.answer.get(..end).unwrap_or_default();
+        let length = memmem::find(head, b"\r\ncontent-length: ").and_then(|at| head.get(at + 18..));
         let digits = length.map(|rest| rest.iter().take_while(|byte| byte.is_ascii_digit()));
         let length = digits.map_or(0, |digits| digits.fold(0, |number, digit| number * 10 + usize::from(digit - b'0')));
         self.body_at = end + 4;

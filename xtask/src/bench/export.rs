@@ -14,7 +14,7 @@ use crate::tools::{self, TASKSET};
 
 /// Just below the most that one bundle can hold: the service adds its starts.
 const ENTRIES: u32 = 999_900;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// Where a bundle is verified.
 const CORE: &str = "1";
 

@@ -13,7 +13,7 @@ use crate::step::{Failure, cannot_start, shown};
 const FEEDS: u32 = 1_000;
 /// An actor may have 64 feeds.
 const LISTENERS: usize = 20;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const STEADY_WRITES: u32 = 1_000;
 const ALONE_WRITES: u32 = 50;
 

@@ -15,7 +15,7 @@ const ITEMS: u64 = 1_000_000;
 const ENTRIES_PER_ITEM: u64 = 3;
 /// Items that are asked for one by one, spread over the ledger.
 const SAMPLE: u64 = 1_000;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const FEW: usize = 1;
 const MANY: usize = 16;
 /// A round has as many requests as a second allows, within these bounds.

@@ -41,7 +41,7 @@ fn figures(figures: &[Figure]) -> String {
 }
 
 /// The first column to the left, the others to the right.
-fn table_text(table: &Table) -> String {
+pub(super) fn table_text(table: &Table) -> String {
     let width = |column: usize, name: &str| {
         let cells = table.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([name.chars().count()]).max().unwrap_or(0)
