@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use crate::check::Pages;
 use crate::step::Failure;
 
+mod apt;
 mod bench;
 mod chaos;
 mod check;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::apt;
 use crate::step::{Failure, program, root, run, run_timed, target_dir};
 use crate::tools::{self, DPKG_DEB};
 
@@ -74,7 +75,7 @@ fn install_missing() -> Result<String, Failure> {
         }
         tools::install_missing(&[DPKG_DEB])?;
         fs::create_dir_all(&home).map_err(|error| Failure::environment(format!("{}: {error}", home.display())))?;
-        run(&mut program("apt-get", &["update", "--quiet=2"]))?;
+        apt::update()?;
         // The last step gives it its name, so that half of it is never used.
         let take = "rm -rf parts && mkdir parts && apt-get --quiet=2 download prometheus && \
                     dpkg-deb --extract prometheus_*.deb parts && mv parts/usr/bin/promtool . && rm -r parts *.deb";

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use crate::step::{Failure, cargo, output_of, program, root, run, run_timed, target_dir};
+use crate::apt;
+use crate::step::{Failure, cargo, output_of, program, root, run_timed, target_dir};
 
 /// A program and the Debian package that contains it.
 pub(crate) struct Tool {
@@ -82,12 +83,7 @@ pub(crate) fn install_missing(tools: &[Tool]) -> Result<(), Failure> {
         return Err(Failure::environment(by_hand()));
     }
     eprintln!("missing on this machine: {}", names(&missing));
-    let mut update = program("apt-get", &["update", "--quiet=2"]);
-    // Nothing of the developer's is removed for it: Debian's packages of Rust exclude each other.
-    let options = ["install", "--yes", "--quiet=2", "--no-install-recommends", "--no-remove"];
-    let mut install = program("apt-get", &options);
-    install.args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
-    run(&mut update).and_then(|()| run_timed("install", &mut install)).map_err(|_| Failure::environment(by_hand()))
+    apt::install(&packages).map_err(|_| Failure::environment(by_hand()))
 }
 
 /// A hardware security module in software, and the library that the signer in `deploy/signer` uses it with.
