@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::step::{Failure, program, run, run_timed, target_dir};
@@ -27,10 +28,11 @@ pub(crate) fn update() -> Result<(), Failure> {
 }
 
 fn run_install(packages: &[&str]) -> Result<(), Failure> {
+    // In a session of its own: a check that is stopped must not leave half of a package.
+    let mut install = program("setsid", &["--wait", "apt-get", "install", "--yes", "--quiet=2"]);
     // Nothing of the developer's is removed for it: Debian's packages of Rust exclude each other.
-    let options = ["install", "--yes", "--quiet=2", "--no-install-recommends", "--no-remove"];
-    let mut install = program("apt-get", &options);
-    run_timed("install", install.args(packages).env("DEBIAN_FRONTEND", "noninteractive"))
+    install.args(["--no-install-recommends", "--no-remove"]).args(packages);
+    run_timed("install", install.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()))
 }
 
 /// A file that is locked while packages are installed, and was written when the lists were last fetched.

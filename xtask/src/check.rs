@@ -1,17 +1,32 @@
-//! `cargo xtask check`: everything a change must pass, in the order in which it fails fastest.
+//! `cargo xtask check`: everything a change must pass. Steps that do not need each other run side by side; each one's
+//! output is shown in one piece.
 
-use std::time::Duration;
-
-use crate::step::{self, Failure, Stopwatch, cargo, output_of, program, root, run_watching};
-use crate::tools::{self, CC, CURL, CXX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
+use crate::step::{self, Failure, cargo};
+use crate::tools::{self, CC, CHROMIUM, CURL, CXX, FIREFOX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
 use crate::{
     clients, console, deny, fuzz, manifests, mcp, notices, observe, pages, postgres, proxies, readers, schema, vault,
     verifiers,
 };
 
+mod order;
+mod parts;
+mod process;
+mod suites;
+
+use order::Step;
+use parts::Parts;
+use process::Output;
+pub(crate) use process::PART;
+use suites::Counts;
+
 const FUZZ_SECONDS: u32 = 10;
 
 const PAGES: &str = "pages";
+/// Where tests are counted.
+const COUNTED: [&str; 2] = ["tests", "PostgreSQL"];
+
+/// Compilers use every core; tests, browsers and installers often wait.
+const AT_ONCE: usize = 2;
 
 /// Whether the documentation's commands are run: that needs root and a kernel that lets it create machines.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,79 +35,39 @@ pub(crate) enum Pages {
     LeftOut,
 }
 
-/// End-to-end tests that are left out on PostgreSQL: parts of their names, and why.
-const EMBEDDED_ONLY: &[(&str, &str)] = &[
-    ("durability::disk::", "full, read-only and damaged disks of the machine that runs the service"),
-    ("durability::faults::", "system calls on the ledger's file"),
-    ("durability::hang::", "a disk that hangs under the ledger's file"),
-    ("durability::linear::", "system calls on the ledger's file"),
-    ("durability::power::", "what a power cut leaves of the ledger's file"),
-    ("durability::syscalls::", "system calls on the ledger's file"),
-    ("api::keys::an_answer_that_an_older_program_kept", "what an older version wrote into the ledger's file"),
-    ("start_refusals::a_second_service_on_the_same_store", "two nodes on one database are what it is for"),
-    ("start_refusals::a_store_of_a_newer_version", "the header of the ledger's file"),
-    ("start_refusals::a_store_that_is_no_database", "the ledger's file"),
-    ("operations::backup::", "copies and replaces the ledger's file; pilot-store's tests do it with databases"),
-    ("operations::fsck::", "damages the ledger's file; pilot-store's tests damage databases"),
-    ("operations::leaps::", "the machine's clock, which dates nothing on PostgreSQL"),
-    ("operations::migrate::", "moves ledgers between both engines in any case"),
-    ("operations::older::", "ledger files of older versions"),
-    ("operations::revocations::", "replaces the ledger's file by an older one"),
-    ("operations::second_place::", "replaces the ledger's file by an older one"),
-    ("signer::a_log_whose_key_is_in_a_token", "replaces the ledger's file by a backup"),
-    ("signer::a_restore_with_loss", "replaces the ledger's file by a backup"),
-    ("witnesses::a_witness_or_a_checkpoint_that_ends_before", "replaces the ledger's file by an older one"),
-    ("witnesses::a_second_history_under_the_same_key", "replaces the ledger's file by an older one"),
-    ("monitor::a_log_that_contradicts", "copies the ledger's file"),
-    ("audit_sink::a_ledger_that_does_not_continue", "copies the ledger's file"),
-    ("nodes::", "run on PostgreSQL in any case"),
-];
-
-type Step = (&'static str, fn(&mut Tests) -> Result<(), Failure>);
-
+/// What fails fastest comes first. Steps that compile in the same directory wait for each other.
 const STEPS: &[Step] = &[
-    ("tools", |_| install_tools()),
-    ("format", |_| format()),
-    ("tidy", |_| {
-        step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy", "--test", "circles"]))
-    }),
-    // Before any Rust, because the program is built with the console's files.
-    ("console", |_| console::check()),
-    ("lints", |_| step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
-    ("vault", |_| vault::install()),
-    ("tests", Tests::run),
-    ("verifiers", |_| verifiers::run_default()),
-    ("clients", |_| clients::run()),
-    ("PostgreSQL", Tests::run_on_postgres),
-    (PAGES, |_| pages::run_all()),
-    ("manifests", |_| manifests::check()),
-    ("observe", |_| observe::check()),
-    ("browser", |_| console::check_in_browser()),
-    ("schema", |_| schema::run_default()),
-    ("dependencies", |_| deny::run()),
-    ("fuzzing", |_| fuzz::run(fuzz::TARGETS, FUZZ_SECONDS)),
+    Step { name: "format", after: &[], run: format },
+    Step { name: "tools", after: &[], run: install_tools },
+    Step { name: "tidy", after: &["format"], run: tidy },
+    Step { name: "dependencies", after: &["format"], run: deny::run },
+    // Before the programs, which contain its files.
+    Step { name: "console", after: &["tools"], run: console::check },
+    Step { name: "vault", after: &["tools", "dependencies"], run: vault::install },
+    Step { name: "lints", after: &["tidy", "console"], run: lint },
+    Step { name: "programs", after: &["lints"], run: suites::build },
+    Step { name: "tests", after: &["programs", "vault"], run: suites::run },
+    Step { name: "browser", after: &["programs"], run: console::check_in_browser },
+    Step { name: "PostgreSQL", after: &["programs", "vault"], run: suites::run_on_postgres },
+    Step { name: "schema", after: &["programs"], run: schema::run_default },
+    Step { name: "clients", after: &["programs"], run: clients::run },
+    Step { name: "verifiers", after: &["programs"], run: verifiers::run_default },
+    Step { name: PAGES, after: &["programs"], run: pages::run_all },
+    Step { name: "manifests", after: &["tools"], run: manifests::check },
+    Step { name: "observe", after: &["tools"], run: observe::check },
+    Step { name: "fuzzing", after: &["tools"], run: || fuzz::run(fuzz::TARGETS, FUZZ_SECONDS) },
 ];
 
 pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
-    let whole = Stopwatch::start();
-    let mut tests = Tests::default();
-    let mut times = Vec::new();
-    for (number, (name, step)) in (1..).zip(STEPS) {
-        println!("\n=== {number}/{} {name}", STEPS.len());
-        if *name == PAGES && pages == Pages::LeftOut {
-            println!("SKIPPED, as requested: the commands of the operators' pages were not run");
-            continue;
-        }
-        let watch = Stopwatch::start();
-        let outcome = step(&mut tests);
-        times.push((*name, watch.elapsed()));
-        if let Err(failure) = outcome {
-            print_summary(&times, whole.elapsed());
-            return Err(Failure::refuted(format!("check stopped at step {number}, {name}: {failure}")));
-        }
-        println!("=== {number}/{} {name}: {:.1} s", STEPS.len(), watch.elapsed().as_secs_f64());
+    let left_out: &[&str] = if pages == Pages::LeftOut { &[PAGES] } else { &[] };
+    let mut parts = Parts::of(STEPS, left_out)?;
+    let outcome = parts.run(AT_ONCE);
+    parts.print_times();
+    outcome?;
+    let mut tests = Counts::default();
+    for name in COUNTED {
+        tests += Counts::of(&Output::of(name).text());
     }
-    print_summary(&times, whole.elapsed());
     println!("tests: {} passed, {} failed", tests.passed, tests.failed);
     if pages == Pages::LeftOut {
         println!("pages: NOT RUN; run `cargo xtask pages` on a machine that can");
@@ -100,8 +75,31 @@ pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
     Ok(())
 }
 
+/// One step, with what it needs from earlier ones already there.
+pub(crate) fn run_one(name: &str) -> Result<(), Failure> {
+    let found = STEPS.iter().find(|step| step.name == name);
+    let step = found.ok_or_else(|| {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        Failure::usage(format!("unknown step `{name}`; choose one of {}", names.join(", ")))
+    })?;
+    (step.run)()
+}
+
+/// The same as a part of a check, which it ends with.
+pub(crate) fn run_part(name: &str) -> Result<(), Failure> {
+    process::end_with_check();
+    run_one(name)
+}
+
+fn format() -> Result<(), Failure> {
+    tools::install_missing_components()?;
+    step::run(&mut cargo(&["fmt", "--all", "--check"]))?;
+    // A separate workspace, which the first command does not see.
+    step::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+}
+
 fn install_tools() -> Result<(), Failure> {
-    tools::install_missing(&[CC, CXX, STRACE, CURL, JQ, OPENSSL, VISUDO, SSH_KEYGEN])?;
+    tools::install_missing(&[CC, CXX, STRACE, CURL, JQ, OPENSSL, VISUDO, SSH_KEYGEN, CHROMIUM, FIREFOX])?;
     tools::install_missing_token()?;
     tools::install_missing_syslog()?;
     postgres::install()?;
@@ -109,76 +107,15 @@ fn install_tools() -> Result<(), Failure> {
     readers::install_missing()?;
     mcp::install_missing()?;
     notices::install_missing()?;
-    proxies::install_missing()?;
-    tools::install_missing_components()
+    proxies::install_missing()
 }
 
-fn format() -> Result<(), Failure> {
-    step::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    // A separate workspace, which the first command does not see.
-    step::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+fn tidy() -> Result<(), Failure> {
+    step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy", "--test", "circles"]))
 }
 
-/// The totals of the summary lines of all test programs.
-#[derive(Default)]
-struct Tests {
-    passed: u64,
-    failed: u64,
-}
-
-impl Tests {
-    fn run(&mut self) -> Result<(), Failure> {
-        let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        run_watching(&mut command, |line| self.count(line))?;
-        if self.passed == 0 { Err(Failure::refuted("no test was run")) } else { Ok(()) }
-    }
-
-    /// Every end-to-end test that does not need the embedded store, once more on PostgreSQL.
-    fn run_on_postgres(&mut self) -> Result<(), Failure> {
-        let built = end_to_end_tests()?;
-        let known = output_of(&mut program(&built, &["--list"]))?;
-        let mut tests = program(&built, &[]);
-        tests.current_dir(root().join("crates/pilot")).env("PILOT_TEST_STORE", "postgres");
-        println!("left out on PostgreSQL:");
-        for (name, why) in EMBEDDED_ONLY {
-            let count = known.lines().filter(|line| line.contains(name)).count();
-            if count == 0 {
-                return Err(Failure::refuted(format!("no test is called {name}; EMBEDDED_ONLY is out of date")));
-            }
-            println!("  {count:>3}  {name:<28} {why}");
-            tests.args(["--skip", name]);
-        }
-        run_watching(&mut tests, |line| self.count(line))
-    }
-
-    /// `test result: ok. 12 passed; 0 failed; 0 ignored; …`
-    fn count(&mut self, line: &str) {
-        let Some(counts) = line.strip_prefix("test result: ") else { return };
-        let words: Vec<_> = counts.split([' ', '.', ';']).filter(|word| !word.is_empty()).collect();
-        for pair in words.windows(2) {
-            match pair {
-                [number, "passed"] => self.passed += number.parse().unwrap_or(0),
-                [number, "failed"] => self.failed += number.parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-    }
-}
-
-/// The program with the end-to-end tests. Cargo tells where it is in one line of JSON for each program it built.
-fn end_to_end_tests() -> Result<String, Failure> {
-    let built = output_of(&mut cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]))?;
-    let manifest = format!("\"manifest_path\":\"{}\"", root().join("crates/pilot/Cargo.toml").display());
-    let line = built.lines().find(|line| line.contains(&manifest) && line.contains("\"name\":\"all\""));
-    let path = line.and_then(|line| line.split("\"executable\":\"").nth(1)?.split('"').next());
-    path.map(str::to_owned).ok_or_else(|| Failure::environment("cargo did not build the end-to-end tests"))
-}
-
-fn print_summary(times: &[(&str, Duration)], whole: Duration) {
-    println!("\n{:<16}{:>10}", "step", "seconds");
-    for (name, time) in times.iter().chain(&[("all", whole)]) {
-        println!("{name:<16}{:>10.1}", time.as_secs_f64());
-    }
+fn lint() -> Result<(), Failure> {
+    step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 #[cfg(test)]
@@ -186,15 +123,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closing_lines_of_test_programs_are_added_up() {
-        let mut tests = Tests::default();
-        for line in [
-            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s",
-            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
-            "test a::passed ... ok",
-        ] {
-            tests.count(line);
+    fn every_step_needs_only_steps_before_it() {
+        for (at, step) in STEPS.iter().enumerate() {
+            for name in step.after {
+                assert!(STEPS[..at].iter().any(|earlier| earlier.name == *name), "{} needs {name}", step.name);
+            }
         }
-        assert_eq!((tests.passed, tests.failed), (13, 2));
     }
 }

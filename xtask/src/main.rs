@@ -42,6 +42,7 @@ cargo xtask COMMAND
   demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
   check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, clients, pages, alerts, browser, schema, dependencies, fuzzing
   check --without-pages   the same, on a machine that cannot run systemd in its own root
+  check STEP              one step of it, after those it needs
   console                 build the operator console, and the verifier in it for browsers
   console api             generate the console's API types from docs/reference/openapi.json
   console check           check its types, unit tests and size, and test it in a browser against the real service
@@ -114,6 +115,8 @@ fn dispatch(arguments: &[&str]) -> Result<(), Failure> {
         ["demo", rest @ ..] => demo::run(rest),
         ["check"] => check::run(Pages::Run),
         ["check", "--without-pages"] => check::run(Pages::LeftOut),
+        ["check", step] => check::run_one(step),
+        ["check", step, check::PART] => check::run_part(step),
         ["pages"] => pages::run_all(),
         ["pages", "--fresh"] => pages::run_fresh(),
         ["manifests", rest @ ..] => manifests::command(rest),
