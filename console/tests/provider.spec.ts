@@ -1,7 +1,7 @@
 // Signing in at an identity provider, a real one: there and back, what is kept where, and what happens at the end.
-import AxeBuilder from '@axe-core/playwright'
 import type { Browser, Page } from '@playwright/test'
 import { expect, People, test } from './fixtures'
+import { axeOf } from './look'
 import { Provider } from './provider'
 import { Service } from './service'
 
@@ -46,7 +46,7 @@ test('there and back: the code is nowhere afterwards, and the token in the tab a
   await stage(browser, { lifetime: 600, refresh: false }, async ({ people }) => {
     const page = await people.visit('/console/items?q=x')
     await expect(page.getByText('Signing out here does not sign you out there.')).toBeVisible()
-    expect((await new AxeBuilder({ page }).analyze()).violations).toEqual([])
+    expect((await axeOf(page).analyze()).violations).toEqual([])
     await page.screenshot({ path: '../target/console-tests/provider-sign-in.png' })
     const asked = page.waitForRequest((request) => request.url().includes('/auth?'))
     await signInThere(page, 'ana')

@@ -1,7 +1,6 @@
 // Every screen, in light and dark, wide and narrow: nothing that someone cannot see, read or reach.
-import AxeBuilder from '@axe-core/playwright'
 import { expect, test } from './fixtures'
-import { look } from './look'
+import { axeOf, look } from './look'
 
 test('sign-in is readable for everyone', async ({ people, service }) => {
   const page = await people.visit('/')
@@ -101,7 +100,7 @@ test('actors on a phone are cards that need no sideways scrolling', async ({ peo
   const page = await people.signIn('sol', '/console/actors', { viewport: { width: 390, height: 844 } })
   await expect(page.getByRole('cell', { name: 'sol', exact: true }).first()).toBeVisible()
   await expect(page.getByRole('columnheader', { name: 'Last seen' })).toHaveCount(2)
-  const { violations } = await new AxeBuilder({ page }).analyze()
+  const { violations } = await axeOf(page).analyze()
   expect(violations.map(({ id }) => id)).toEqual([])
 })
 
