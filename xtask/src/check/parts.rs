@@ -1,6 +1,7 @@
 //! A check under way: its steps side by side, and what they print one after the other.
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::thread;
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ impl Parts {
             self.start(at_once)?;
             self.show();
             thread::sleep(LOOK_EVERY);
-            if let Some(failed) = self.end()? {
-                return Err(self.stop(failed));
+            if let Some((failed, status)) = self.end()? {
+                return Err(self.stop(failed, status));
             }
         }
         self.show();
@@ -54,7 +55,7 @@ impl Parts {
     }
 
     /// Sees which steps have ended. Returns the position of one that failed.
-    fn end(&mut self) -> Result<Option<usize>, Failure> {
+    fn end(&mut self) -> Result<Option<(usize, ExitStatus)>, Failure> {
         for (at, part) in self.all.iter_mut().enumerate() {
             let Some(process) = &mut part.process else { continue };
             let Some(status) = process.ended()? else { continue };
@@ -62,7 +63,7 @@ impl Parts {
             part.process = None;
             part.state = State::Done;
             if !status.success() {
-                return Ok(Some(at));
+                return Ok(Some((at, status)));
             }
         }
         Ok(None)
@@ -80,7 +81,7 @@ impl Parts {
     }
 
     /// Stops what still runs, and shows the step that failed last.
-    fn stop(&mut self, failed: usize) -> Failure {
+    fn stop(&mut self, failed: usize, status: ExitStatus) -> Failure {
         self.all.iter_mut().for_each(|part| part.process = None);
         for (at, part) in self.all.iter().enumerate() {
             if part.has_heading && !part.is_shown && at != failed {
@@ -91,7 +92,8 @@ impl Parts {
         part.show();
         let printed = part.output.text();
         // The last thing that this program prints when it fails.
-        let reason = printed.rsplit_once("\nxtask: ").map_or("it gave no reason", |(_, reason)| reason.trim());
+        let reason = printed.rsplit_once("\nxtask: ").map(|(_, reason)| reason.trim().to_owned());
+        let reason = reason.unwrap_or_else(|| format!("it ended with {status}"));
         Failure::refuted(format!("check stopped at step {}: {reason}", part.heading.trim_start_matches(['=', ' '])))
     }
 
@@ -163,7 +165,7 @@ mod tests {
 
     /// Stands in for this program: each step does what its name says.
     const STAND_IN: &str = "#!/bin/sh\n\
-        case $2 in waits-*) sleep 600 & wait ;; fails-*) echo some output; printf '\\nxtask: it is broken\\n' >&2; exit 1 ;; esac\n";
+        case $2 in waits-*) trap '' TERM; sleep 600 ;; fails-*) echo some output; printf '\\nxtask: it is broken\\n' >&2; exit 1 ;; esac\n";
 
     const fn step(name: &'static str, after: &'static [&'static str]) -> Step {
         Step { name, after, run: || Ok(()) }

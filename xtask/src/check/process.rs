@@ -32,11 +32,12 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Stops it with everything it started, if it still runs.
+    /// Stops it, if it still runs, with everything it started.
     fn drop(&mut self) {
-        if let Ok(None) = self.0.try_wait() {
-            end_group(self.0.id());
+        if !self.0.try_wait().is_ok_and(|ended| ended.is_some_and(|status| status.success())) {
+            let end = end_group(self.0.id());
             let _ = self.0.wait();
+            let _ = end.and_then(|mut end| end.wait());
         }
     }
 }
@@ -48,13 +49,17 @@ pub(super) fn end_with_check() {
         while parent_id() == check {
             thread::sleep(Duration::from_secs(1));
         }
-        end_group(std::process::id());
+        let _ = end_group(std::process::id());
     });
 }
 
-fn end_group(leader: u32) {
-    let mut kill = program("kill", &["-TERM", "--", &format!("-{leader}")]);
-    let _ = kill.stderr(Stdio::null()).status();
+/// The first signal lets programs clean up; npm and the like take no notice of it.
+const END: &str = "trap '' TERM; kill -TERM -$0; for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 -$0 || exit; sleep 0.3; done; \
+    kill -KILL -$0";
+
+fn end_group(leader: u32) -> io::Result<Child> {
+    let mut end = program("sh", &["-c", END, &leader.to_string()]);
+    end.stderr(Stdio::null()).spawn()
 }
 
 /// What a step prints.
