@@ -48,7 +48,8 @@ const STEPS: &[Step] = &[
     Step { name: "programs", after: &["lints"], run: suites::build },
     Step { name: "tests", after: &["programs", "vault"], run: suites::run },
     Step { name: "browser", after: &["programs"], run: console::check_in_browser },
-    Step { name: "PostgreSQL", after: &["programs", "vault"], run: suites::run_on_postgres },
+    // The same programs as the tests: not at once, because of what there is one of for each user, such as keyrings.
+    Step { name: "PostgreSQL", after: &["tests"], run: suites::run_on_postgres },
     Step { name: "schema", after: &["programs"], run: schema::run_default },
     Step { name: "clients", after: &["programs"], run: clients::run },
     Step { name: "verifiers", after: &["programs"], run: verifiers::run_default },
