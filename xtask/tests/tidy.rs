@@ -248,6 +248,18 @@ fn every_file_of_tests_is_compiled() {
     findings.settle("A file that is not compiled tests nothing: declare it in the file above it.");
 }
 
+/// A check would start the documentation tool for every library to find out that there is nothing to run.
+#[test]
+fn comments_have_no_examples_because_nothing_runs_them() {
+    let mut findings = Findings::default();
+    for file in files().iter().filter(|file| file.is_rust()) {
+        for (line, _) in file.lines().filter(|(_, line)| line.trim_start().starts_with("//") && line.contains("```")) {
+            findings.add(&file.path, line, "an example in a comment");
+        }
+    }
+    findings.settle("Write it as a test: the check runs tests, and no examples in comments.");
+}
+
 /// Names in the dependency tables of a manifest, whether `name = …`, `name.workspace = …` or `[dependencies.name]`.
 fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
