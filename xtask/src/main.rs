@@ -15,9 +15,11 @@ mod chaos;
 mod check;
 mod clients;
 mod console;
+mod crates;
 mod demo;
 mod deny;
 mod distribution;
+mod environment;
 mod fuzz;
 mod ha;
 mod manifests;
@@ -42,7 +44,7 @@ cargo xtask COMMAND
   demo [ARGUMENTS]        build everything and start the demo; arguments go to `pilot demo`
   check                   everything a change must pass: format, tidy, console, lints, tests, verifiers, clients, pages, alerts, browser, schema, dependencies, fuzzing
   check --without-pages   the same, on a machine that cannot run systemd in its own root
-  check STEP              one step of it, after those it needs
+  check STEP              one step of it; those it needs must have been run before
   console                 build the operator console, and the verifier in it for browsers
   console api             generate the console's API types from docs/reference/openapi.json
   console check           check its types, unit tests and size, and test it in a browser against the real service

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use crate::apt;
-use crate::step::{Failure, cargo, output_of, program, root, run_timed, target_dir};
+use crate::step::{Failure, output_of, program, root, run_timed, target_dir};
 
 /// A program and the Debian package that contains it.
 pub(crate) struct Tool {
@@ -165,21 +165,6 @@ pub(crate) fn install_missing_python(installed: &str, requirements: &str) -> Res
         written.map_err(|error| Failure::environment(format!("{installed}: {error}")))?;
     }
     Ok(home)
-}
-
-/// A program that cargo builds, kept in `target/tools`. Built without optimisation: it runs for seconds, and an
-/// optimised build takes minutes.
-pub(crate) fn install_missing_crate(name: &str, version: &str) -> Result<PathBuf, Failure> {
-    let directory = target_dir().join("tools");
-    let executable = directory.join("bin").join(name);
-    if !executable.exists() {
-        let mut install = cargo(&["install", name, "--version", version, "--locked", "--root"]);
-        install.arg(&directory).arg("--target-dir").arg(directory.join("build"));
-        install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
-        install.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-        run_timed(&format!("install {name}"), &mut install)?;
-    }
-    Ok(executable)
 }
 
 /// Installs the npm packages of a directory of this repository, if its lock file is newer than what is installed.

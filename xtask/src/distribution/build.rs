@@ -7,12 +7,12 @@ use std::process::Command;
 use super::architecture::Architecture;
 use super::cross;
 use super::place::Place;
+use crate::crates::Crate;
 use crate::places;
 use crate::step::{self, Failure, cargo, output_of, program, run_timed, target_dir};
-use crate::tools;
 
 pub(super) const PROGRAMS: [&str; 2] = ["pilot", "pilot-verify"];
-const AUDITABLE_VERSION: &str = "0.7.7";
+const AUDITABLE: Crate = Crate { program: "cargo-auditable", name: "cargo-auditable", version: "0.7.7" };
 /// Separates the flags that cargo gets in one variable: they may contain spaces.
 const SEPARATOR: &str = "\u{1f}";
 
@@ -21,7 +21,7 @@ pub(super) fn run(place: &Place, architecture: Architecture) -> Result<[PathBuf;
     if !output_of(&mut program("rustup", &["target", "list", "--installed"]))?.lines().any(|line| line == target) {
         run_timed("install", &mut program("rustup", &["target", "add", target]))?;
     }
-    tools::install_missing_crate("cargo-auditable", AUDITABLE_VERSION)?;
+    AUDITABLE.install_missing()?;
     let mut build = cargo(&["auditable", "build", "--locked", "--release", "--target", target]);
     build.arg("--target-dir").arg(target_dir());
     build.args(PROGRAMS.iter().flat_map(|name| ["--package", name]));

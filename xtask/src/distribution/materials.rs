@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use super::architecture::Architecture;
 use super::build;
 use super::place::{self, Place, at, versioned};
+use crate::crates::Crate;
 use crate::step::{Failure, cargo, root, run_timed};
-use crate::tools;
 
-const CYCLONEDX_VERSION: &str = "0.5.9";
+const CYCLONEDX: Crate = Crate { program: "cargo-cyclonedx", name: "cargo-cyclonedx", version: "0.5.9" };
 
 pub(super) fn write(place: &Place, architecture: Architecture) -> Result<(), Failure> {
-    tools::install_missing_crate("cargo-cyclonedx", CYCLONEDX_VERSION)?;
+    CYCLONEDX.install_missing()?;
     let mut cyclonedx = cargo(&["cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5"]);
     cyclonedx.args(["--target", architecture.target()]).env("SOURCE_DATE_EPOCH", &place.epoch);
     build::with_tools(&mut cyclonedx)?;
