@@ -34,28 +34,39 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// How often work is done again that took too long. The kernel of a virtual machine counts what other machines were given
+/// in between as this thread's: only what takes too long every time is expensive.
+const ATTEMPTS_MAX: usize = 10;
+
 /// Does `work` and asserts that it cost no more than an input may.
-pub fn bounded<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+pub fn bounded<T>(bytes: usize, work: impl Fn() -> T) -> T {
     bounded_within(TIME_MAX, bytes, work)
 }
 
 /// The same for work that takes much longer here than in a released program: counters and overflow checks make it up to
 /// seven times slower.
-pub fn bounded_within<T>(time_max: Duration, bytes: usize, work: impl FnOnce() -> T) -> T {
+pub fn bounded_within<T>(time_max: Duration, bytes: usize, work: impl Fn() -> T) -> T {
     let held = HELD.load(Ordering::Relaxed);
     PEAK.store(held, Ordering::Relaxed);
-    let began = if bytes >= MEASURED_FROM { processor_time() } else { None };
-    let result = work();
+    let (result, took) = timed(bytes, &work);
     let grown = PEAK.load(Ordering::Relaxed).saturating_sub(held);
     assert!(grown <= MEMORY_MAX, "{bytes} bytes of input took {grown} bytes of memory");
-    if let (Some(began), Some(ended)) = (began, processor_time().filter(|_| began.is_some())) {
-        let took = ended.saturating_sub(began);
-        assert!(took <= time_max, "{bytes} bytes of input took {took:?}");
-    }
+    let again = || timed(bytes, &work).1;
+    let mut attempts = std::iter::once(took).chain(std::iter::repeat_with(again).take(ATTEMPTS_MAX - 1));
+    let is_cheap = attempts.any(|took| took.is_none_or(|took| took <= time_max));
+    assert!(is_cheap, "{bytes} bytes of input took {took:?}, and more than {time_max:?} each of {ATTEMPTS_MAX} times");
     result
 }
 
-/// Of this thread alone: a busy machine makes no input look expensive.
+/// The time is that of the processor, if the input is large enough for it to be measured.
+fn timed<T>(bytes: usize, work: impl Fn() -> T) -> (T, Option<Duration>) {
+    let began = if bytes >= MEASURED_FROM { processor_time() } else { None };
+    let result = work();
+    let ended = began.and_then(|_| processor_time());
+    (result, began.zip(ended).map(|(began, ended)| ended.saturating_sub(began)))
+}
+
+/// Of this thread alone.
 fn processor_time() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
