@@ -11,6 +11,9 @@ use super::clients::now;
 
 /// A request every so often, whatever becomes of the one before.
 pub(super) const PACE: Duration = Duration::from_millis(20);
+/// How long a request may be told to try again. A machine that stands still for seconds makes a checkpoint late, and until
+/// there is one nothing is written; afterwards it has to go on by itself.
+pub(super) const UNAVAILABLE_MAX: Duration = Duration::from_secs(10);
 /// Long enough to be looked at with those of strangers.
 const LIST: &str = "/v1/items?limit=1&workflow=controlled-operation&state=draft&created_by=somebody-with-a-rather-long-name&\
                     q=what+people+look+for+is+rarely+as+short+as+they+think";
@@ -46,7 +49,13 @@ impl Honest<'_> {
             if number % REQUESTS_PER_CONNECTION == 0 {
                 exchange = None;
             }
-            let answer = self.ask(&mut exchange, request).map_err(|error| format!("request {number}: {error}"))?;
+            let answer = loop {
+                let answer = self.ask(&mut exchange, request).map_err(|error| format!("request {number}: {error}"))?;
+                if answer.status != 503 || asked.elapsed() > UNAVAILABLE_MAX {
+                    break answer;
+                }
+                thread::sleep(PACE);
+            };
             if answer.status != *wanted {
                 return Err(format!("request {number} was answered {}: {answer:?}", answer.verdict()));
             }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::net::TcpSocket;
 
-use crate::hostile::beside::{Honest, Process, Waits};
-use crate::hostile::clients::{ATTACKS, Form, Run, Target};
+use crate::hostile::beside::{Honest, PACE, Process, UNAVAILABLE_MAX, Waits};
+use crate::hostile::clients::{ATTACKS, Form, Run, Target, now};
 use crate::support::harness::{Installation, Server};
 use crate::support::team::{installation_of, payload, person, token};
 
@@ -110,9 +110,15 @@ impl Stage {
 
     #[track_caller]
     pub fn readiness(&self) -> serde_json::Value {
-        let answer = self.server.get("/readyz", &[]);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.json()
+        let began = now();
+        loop {
+            let answer = self.server.get("/readyz", &[]);
+            if answer.status == 200 {
+                return answer.json();
+            }
+            assert!(began.elapsed() < UNAVAILABLE_MAX, "{}", answer.text());
+            thread::sleep(PACE);
+        }
     }
 }
 

@@ -18,12 +18,13 @@ pub(super) fn unread_feeds(target: &Target, run: &Run) {
     let mut held = Vec::new();
     for _ in 0..run.of(200, 2_000) {
         let Ok(mut exchange) = Exchange::open(target.address) else { break };
-        if run.is_over() || exchange.send(&request).is_err() {
+        if run.is_late() || exchange.send(&request).is_err() {
             break;
         }
         run.note(status_line(exchange.stream()));
         held.push(exchange);
     }
+    run.is_prepared();
     wait(run);
     drop(held);
 }
@@ -45,7 +46,7 @@ pub(super) fn hoarded(target: &Target, run: &Run) {
     let request = get("/healthz", "");
     let mut held = Vec::new();
     for _ in 0..run.of(300, 4_000) {
-        if run.is_over() {
+        if run.is_late() {
             break;
         }
         let Ok(mut exchange) = Exchange::open(target.address) else { continue };
@@ -53,6 +54,7 @@ pub(super) fn hoarded(target: &Target, run: &Run) {
         run.note(verdict);
         held.push(exchange);
     }
+    run.is_prepared();
     wait(run);
     drop(held);
 }
@@ -81,12 +83,13 @@ pub(super) fn slow_bodies(target: &Target, run: &Run) {
     for number in 0..run.of(200, 2_000) {
         let Ok(mut exchange) = Exchange::open(target.address) else { break };
         let request = if number % 2 == 0 { begun(100_000, 64_000) } else { begun(8_000, 7_900) };
-        if run.is_over() || exchange.send(&request).is_err() {
+        if run.is_late() || exchange.send(&request).is_err() {
             break;
         }
         let _ = exchange.stream().set_nonblocking(true);
         held.push(exchange);
     }
+    run.is_prepared();
     while !run.is_over() {
         held.retain(|exchange| {
             // An answer before the end is a refusal.
@@ -108,12 +111,13 @@ pub(super) fn slow_readers(target: &Target, run: &Run) {
     let mut held = Vec::new();
     for _ in 0..run.of(60, 1_000) {
         let Ok(mut exchange) = Exchange::open(target.address) else { break };
-        if run.is_over() || exchange.send(&request).is_err() {
+        if run.is_late() || exchange.send(&request).is_err() {
             break;
         }
         let _ = exchange.stream().set_nonblocking(true);
         held.push((exchange, false));
     }
+    run.is_prepared();
     while !run.is_over() {
         for (exchange, is_answered) in &mut held {
             if !*is_answered && exchange.stream().peek(&mut [0; 12]).is_ok_and(|length| length == 12) {
