@@ -270,9 +270,12 @@ async function troubleWith(me: Me, whoIsShown: () => Promise<Me | null>): Promis
   }
 }
 
+/** A busy machine takes seconds to let go of a page that was reloaded; signing people out for that would be wrong. */
+const FORMER_SELF_MS = 5_000
+
 /**
  * Browsers copy session storage when a tab is duplicated. Each tab holds a lock under its own name for as long as it
- * lives; whoever finds the name in use is the copy. A reloaded tab may have to wait a moment for its former self.
+ * lives; whoever finds the name in use is the copy. A reloaded tab may have to wait for its former self.
  */
 async function isCopy(): Promise<boolean> {
   const name = sessionStorage.getItem(TAB)
@@ -284,7 +287,7 @@ async function claimTab(name: string): Promise<boolean> {
   // Outside of a secure context there are no locks, and no way to tell.
   if (!('locks' in navigator)) return true
   return new Promise((resolve) => {
-    const signal = AbortSignal.timeout(700)
+    const signal = AbortSignal.timeout(FORMER_SELF_MS)
     const held = navigator.locks.request(`pilot-tab-${name}`, { signal }, () => {
       resolve(true)
       return new Promise<never>(() => {})
