@@ -275,7 +275,7 @@ const FORMER_SELF_MS = 5_000
 
 /**
  * Browsers copy session storage when a tab is duplicated. Each tab holds a lock under its own name for as long as it
- * lives; whoever finds the name in use is the copy. A reloaded tab may have to wait for its former self.
+ * lives; a tab that finds the name in use is the copy. A reloaded tab may have to wait for its former self.
  */
 async function isCopy(): Promise<boolean> {
   const name = sessionStorage.getItem(TAB)
