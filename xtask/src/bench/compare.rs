@@ -42,7 +42,9 @@ fn figure(row: &str) -> Option<Figure> {
     let cells: Vec<_> = row.split(" | ").collect();
     let [title, what, value, _, _, spread] = cells.as_slice() else { return None };
     let number = |text: &str| text.split(' ').next()?.replace(',', "").parse::<f64>().ok();
-    Some(Figure { what: format!("{title}: {what}"), value: number(value)?, spread: number(spread)? / 100.0 })
+    // What could not be measured agrees with nothing.
+    let [value, spread] = [value, spread].map(|text| number(text).unwrap_or(f64::NAN));
+    Some(Figure { what: format!("{title}: {what}"), value, spread: spread / 100.0 })
 }
 
 struct Compared {
@@ -95,10 +97,10 @@ impl Compared {
         }
         let agreeing = self.pairs.iter().filter(|pair| agree(pair)).count();
         println!("{agreeing} of {} figures agree", self.pairs.len());
-        if agreeing == self.pairs.len() {
+        if agreeing == self.pairs.len() && self.missing.is_empty() {
             return Ok(());
         }
-        Err(Failure::refuted("two runs differ by more than the spread they state"))
+        Err(Failure::refuted("the runs differ by more than the spread they state, or in what they measured"))
     }
 }
 
@@ -141,6 +143,14 @@ mod tests {
         let one = "| Start | a | 1.00 | ≤ 2.00 | met | 1 % |";
         let compared =
             compare(&figures_in(&page(&format!("{one}\n{}", one.replace("| a |", "| b |")))), &figures_in(&page(one)));
+        assert!(compared.verdict().is_err());
         assert_eq!((compared.pairs.len(), compared.missing), (1, vec!["Start: b".to_owned()]));
+    }
+
+    #[test]
+    fn what_could_not_be_measured_agrees_with_nothing() {
+        let figures = figures_in(&page("| Start | a | – | ≤ 2.00 | **missed** | – |"));
+        assert_eq!(figures.len(), 1);
+        assert!(compare(&figures, &figures).verdict().is_err());
     }
 }

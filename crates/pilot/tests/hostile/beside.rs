@@ -11,7 +11,7 @@ use super::clients::now;
 
 /// A request every so often, whatever becomes of the one before.
 pub(super) const PACE: Duration = Duration::from_millis(20);
-/// How long a request may be told to try again. A machine that stands still for seconds makes a checkpoint late, and until
+/// How long a write may be told to try again. A machine that stands still for seconds makes a checkpoint late, and until
 /// there is one nothing is written; afterwards it has to go on by itself.
 pub(super) const UNAVAILABLE_MAX: Duration = Duration::from_secs(10);
 /// Long enough to be looked at with those of strangers.
@@ -51,7 +51,8 @@ impl Honest<'_> {
             }
             let answer = loop {
                 let answer = self.ask(&mut exchange, request).map_err(|error| format!("request {number}: {error}"))?;
-                if answer.status != 503 || asked.elapsed() > UNAVAILABLE_MAX {
+                let is_unwritten = *wanted == 201 && answer.status == 503;
+                if !is_unwritten || asked.elapsed() > UNAVAILABLE_MAX {
                     break answer;
                 }
                 thread::sleep(PACE);
