@@ -26,10 +26,12 @@ use crate::limits::{FAULTS_MAX, POINTER_BYTES_MAX, TOKEN_BYTES_MIN};
 use crate::scan::first;
 use crate::token::find_generated;
 
+use cleared::Cleared;
 use decoded::{percent_decoded, readings};
 use seen::Seen;
 use words::Budget;
 
+mod cleared;
 mod decoded;
 mod seen;
 mod sweep;
@@ -49,16 +51,23 @@ const SIGNED_IN_URL_MAX: usize = 2;
 pub struct LeakGuard {
     live: Credentials,
     seen: RwLock<Seen>,
+    cleared: Cleared,
     looks_for_signed: bool,
     /// How many live tokens were never used. As long as there are some, words have to be hashed.
     unused: AtomicUsize,
 }
 
 impl LeakGuard {
-    /// `key` makes the fingerprints useless to anyone who has read the process's memory in another run.
+    /// `key` makes fingerprints and marks useless to anyone who has read the process's memory in another run.
     pub fn new(live: Credentials, key: u64) -> LeakGuard {
         let unused = AtomicUsize::new(live.entries().len());
-        LeakGuard { live, seen: RwLock::new(Seen::new(key)), looks_for_signed: false, unused }
+        LeakGuard {
+            live,
+            seen: RwLock::new(Seen::new(key)),
+            cleared: Cleared::new(key),
+            looks_for_signed: false,
+            unused,
+        }
     }
 
     /// Also looks for tokens with the shape that identity providers give them.
@@ -177,6 +186,19 @@ impl LeakGuard {
     fn credential(&self, token: &[u8]) -> Option<&Credential> {
         self.live.find(&Digest::of(token)).map(|(_, credential)| credential)
     }
+
+    /// Whether a word is a live token. Stretches do not come here: there are too many to remember.
+    fn is_live(&self, word: &[u8]) -> bool {
+        let mark = self.cleared.mark(word);
+        if self.cleared.has(mark) {
+            return false;
+        }
+        let is_live = self.credential(word).is_some();
+        if !is_live {
+            self.cleared.note(mark);
+        }
+        is_live
+    }
 }
 
 /// One search of one text, or of all the texts of one document.
@@ -257,7 +279,12 @@ impl<'g> Search<'g> {
             return Some(0..run.len());
         }
         let guard = self.guard;
-        words::find(run, &mut self.budget, |word| guard.credential(word).is_some())
+        match words::stretches(run, &mut self.budget) {
+            Some(mut stretches) => {
+                stretches.find(|range| run.get(range.clone()).is_some_and(|part| guard.credential(part).is_some()))
+            }
+            None => words::find_word(run, &mut self.budget, |word| guard.is_live(word)),
+        }
     }
 
     /// The live credential whose token is a word of `text`, or was used and is anywhere in it.
@@ -272,10 +299,7 @@ impl<'g> Search<'g> {
             let next = |found: &Range<usize>| find_generated(run, found.start + 1);
             std::iter::successors(find_generated(run, 0), next).find_map(credential)
         };
-        let unused = || {
-            let is_live = |word: &[u8]| guard.credential(word).is_some();
-            words::find_word(run, &mut self.budget, is_live).and_then(credential)
-        };
+        let unused = || words::find_word(run, &mut self.budget, |word| guard.is_live(word)).and_then(credential);
         let used = || guard.find_seen(run).and_then(credential);
         generated().or_else(used).or_else(|| self.looks_for_unused.then(unused).flatten())
     }

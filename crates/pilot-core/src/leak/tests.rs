@@ -284,3 +284,21 @@ fn a_sweep_remembers_runs_by_all_their_bytes_and_takes_what_is_no_json_for_one_s
     assert!(sweep.finds_token(format!("[\"{token}").as_bytes()), "a string without an end");
     assert!(!sweep.finds_token(b"\"\\") && !sweep.finds_token(b"") && !sweep.finds_token(b"\""));
 }
+
+#[test]
+fn what_was_searched_before_hides_no_token_that_comes_later() {
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+    let target = format!("/v1/items/{id}/transitions");
+    // Live tokens that nobody has used. The last two are also words that every request has.
+    for (live, is_live) in [("another token, of a person who has yet to come", false), (id, true), (&digest[7..], true)]
+    {
+        let guard = guard(&[live, HANDMADE], &[]);
+        for _ in 0..3 {
+            assert_eq!(guard.find_live_in_url(&target).is_some(), live == id, "{live}");
+            assert_eq!(guard.is_in(&digest), live == &digest[7..], "{live}");
+            assert_eq!(guard.is_in(&digest) || guard.is_in(id), is_live, "{live}");
+            check(&guard, &format!("see {HANDMADE}"), "see [token withheld]");
+        }
+    }
+}

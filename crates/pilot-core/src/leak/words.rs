@@ -46,14 +46,6 @@ fn take(budget: &mut usize, hashes: usize) -> bool {
     left.is_some()
 }
 
-/// The first stretch or word of `run` that is a token.
-pub(super) fn find(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]) -> bool) -> Option<Range<usize>> {
-    match stretches(run, budget) {
-        Some(mut stretches) => stretches.find(|range| run.get(range.clone()).is_some_and(&is_token)),
-        None => find_word(run, budget, is_token),
-    }
-}
-
 /// Every stretch of `run` that is long enough for a token, if the budget covers all of them.
 pub(super) fn stretches(run: &[u8], budget: &mut Budget) -> Option<impl Iterator<Item = Range<usize>> + use<>> {
     let length = run.len();
