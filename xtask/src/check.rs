@@ -1,6 +1,7 @@
 //! `cargo xtask check`: everything a change must pass. Steps that do not need each other run side by side; each one's
 //! output is shown in one piece.
 
+use crate::programs::linting_cargo;
 use crate::step::{self, Failure, cargo};
 use crate::tools::{self, CC, CHROMIUM, CURL, CXX, FIREFOX, JQ, OPENSSL, SSH_KEYGEN, STRACE, VISUDO};
 use crate::{
@@ -44,8 +45,7 @@ const STEPS: &[Step] = &[
     // Before the programs, which contain its files.
     Step { name: "console", after: &["tools"], run: console::check },
     Step { name: "vault", after: &["tools", "dependencies"], run: vault::install },
-    Step { name: "lints", after: &["tidy", "console"], run: lint },
-    Step { name: "programs", after: &["lints"], run: suites::build },
+    Step { name: "programs", after: &["tidy", "console"], run: suites::build },
     Step { name: "tests", after: &["programs", "vault"], run: suites::run },
     Step { name: "browser", after: &["programs"], run: console::check_in_browser },
     // The same programs as the tests: not at once, because of what there is one of for each user, such as keyrings.
@@ -61,7 +61,7 @@ const STEPS: &[Step] = &[
 
 pub(crate) fn run(pages: Pages) -> Result<(), Failure> {
     let left_out: &[&str] = if pages == Pages::LeftOut { &[PAGES] } else { &[] };
-    let mut parts = Parts::of(STEPS, left_out)?;
+    let mut parts = Parts::of(STEPS, left_out);
     let outcome = parts.run(AT_ONCE);
     parts.print_times();
     outcome?;
@@ -112,11 +112,7 @@ fn install_tools() -> Result<(), Failure> {
 }
 
 fn tidy() -> Result<(), Failure> {
-    step::run(&mut cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy", "--test", "circles"]))
-}
-
-fn lint() -> Result<(), Failure> {
-    step::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    step::run(&mut linting_cargo(&["test", "--quiet", "--package", "xtask", "--test", "tidy", "--test", "circles"]))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::step::{Failure, build_programs, output_of, program, quiet_output_of, root, run_timed, target_dir};
+use crate::programs;
+use crate::step::{Failure, output_of, program, quiet_output_of, root, run_timed, target_dir};
 use crate::tools;
 
 /// Another number when `xtask/clients.txt` changes, so that it is installed next to the last one.
@@ -21,7 +22,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     run_timed("generated", tools.python(&["generate.py", "--check"]).current_dir(root().join(PYTHON)))?;
     tools.check_style()?;
     tools.test("unit tests", "tests/client")?;
-    build_programs()?;
+    programs::build()?;
     tools.test("tests with the service", "tests/service")?;
     tools.build_packages()?;
     check_typescript()

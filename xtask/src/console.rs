@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::step::{Failure, build_programs, program, root, run_timed};
+use crate::programs;
+use crate::step::{Failure, program, root, run_timed};
 use crate::tools::{self, CHROMIUM, FIREFOX, modified};
 use crate::wasm;
 
@@ -40,7 +41,7 @@ pub(crate) fn check_in_browser() -> Result<(), Failure> {
     tools::install_missing(&[CHROMIUM, FIREFOX])?;
     tools::install_packages("identity provider", tools::PROVIDER)?;
     build()?;
-    build_programs()?;
+    programs::build()?;
     npm("browser tests", &["run", "--silent", "browser"])
 }
 

@@ -29,6 +29,7 @@ mod observe;
 mod pages;
 mod places;
 mod postgres;
+mod programs;
 mod proxies;
 mod readers;
 mod schema;

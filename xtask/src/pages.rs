@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::distribution;
-use crate::step::{Failure, build_programs, root, target_dir};
+use crate::programs;
+use crate::step::{Failure, root, target_dir};
 use crate::tools::{self, CURL, DPKG_DEB, IP, OPENSSL, SYSTEMD, TAR, UNSHARE};
 
 mod blocks;
@@ -46,7 +47,7 @@ pub(crate) fn run_fresh() -> Result<(), Failure> {
 fn run_on(base: &Base) -> Result<(), Failure> {
     tools::install_missing(&[CURL, OPENSSL, DPKG_DEB, SYSTEMD, UNSHARE, IP, TAR])?;
     tools::install_missing_token()?;
-    build_programs()?;
+    programs::build()?;
     let package = distribution::quick_package(&target_dir().join("debug"))?;
     let brought = Brought::make("new", &package)?;
     let carried = first_machine(base, &brought)?;

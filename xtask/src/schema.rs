@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use crate::step::{Failure, Stopwatch, build_programs, cannot_start, program, root, run, run_timed, shown, target_dir};
+use crate::programs;
+use crate::step::{Failure, Stopwatch, cannot_start, program, root, run, run_timed, shown, target_dir};
 use crate::tools;
 
 /// The directory is named after the version, so that another version is installed next to it.
@@ -37,7 +38,7 @@ pub(crate) fn run_default() -> Result<(), Failure> {
 
 fn run_all(examples: &str, seed: &str) -> Result<(), Failure> {
     let schemathesis = install_missing()?;
-    build_programs()?;
+    programs::build()?;
     let directory = Directory::make()?;
     let mut demo = Demo::start(&target_dir().join("debug/pilot"), &directory.0)?;
     println!("{examples} examples for each operation, seed {seed}\n{:<16}{:>10}{:>10}", "as", "requests", "seconds");

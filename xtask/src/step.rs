@@ -91,12 +91,6 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::refuted(format!("`{line}` failed ({status})"))) }
 }
 
-/// Builds the programs for the steps that run them. Everything at once, as for the tests: for a part of the workspace,
-/// dependencies would have other features and be built again.
-pub(crate) fn build_programs() -> Result<(), Failure> {
-    run_timed("build", &mut cargo(&["build", "--workspace", "--all-targets"]))
-}
-
 /// Like [`run`], but prints what is done and how long it took: for steps without a number.
 pub(crate) fn run_timed(what: &str, command: &mut Command) -> Result<(), Failure> {
     eprintln!("{what}: {}", shown(command));

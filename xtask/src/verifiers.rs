@@ -5,7 +5,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::step::{Failure, cannot_start, cargo, root, run_timed, shown, target_dir};
+use crate::programs;
+use crate::step::{Failure, cannot_start, root, run_timed, shown, target_dir};
 use crate::tools;
 
 const INSTALLED: &str = "tools/cryptography-50.0.2";
@@ -40,7 +41,7 @@ fn run(count: u64, seed: u64) -> Result<(), Failure> {
     let mut tests = Command::new(&python);
     tests.args(["-m", "unittest", "discover", "--quiet", "--start-directory", "clients/python/tests"]);
     run_timed("tests", tests.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1"))?;
-    run_timed("build", &mut cargo(&["build", "--workspace", "--example", "forged_bundles"]))?;
+    programs::build()?;
     println!("{count} bundles from seed {seed} on; to repeat: cargo xtask verifiers {count} {seed}");
     let share = count.div_ceil(PROCESSES).max(1);
     let starts = (0..PROCESSES).map(|number| number * share).filter(|start| *start < count);

@@ -10,22 +10,22 @@ use super::process::{Output, Process};
 use crate::step::{Failure, Stopwatch};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The file of this program, even after a build has put another one, which is the same, in its place.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 pub(super) struct Parts {
     all: Vec<Part>,
-    /// This program. A build may put another one in its place, which is the same.
     xtask: PathBuf,
     watch: Stopwatch,
 }
 
 impl Parts {
-    pub(super) fn of(steps: &'static [Step], left_out: &[&str]) -> Result<Parts, Failure> {
-        let xtask = std::env::current_exe().map_err(|error| Failure::environment(error.to_string()))?;
+    pub(super) fn of(steps: &'static [Step], left_out: &[&str]) -> Parts {
         let count = steps.len();
         let part = |(number, step): (usize, &'static Step)| {
             Part::of(step, format!("=== {number}/{count} {}", step.name), left_out.contains(&step.name))
         };
-        Ok(Parts { all: (1..).zip(steps).map(part).collect(), xtask, watch: Stopwatch::start() })
+        Parts { all: (1..).zip(steps).map(part).collect(), xtask: THIS_PROGRAM.into(), watch: Stopwatch::start() }
     }
 
     /// So many steps at once, until all are done or one fails, which stops the others.
@@ -179,7 +179,7 @@ mod tests {
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
             program
         });
-        Parts { xtask: PROGRAM.clone(), ..Parts::of(steps, &["left-out"]).unwrap() }
+        Parts { xtask: PROGRAM.clone(), ..Parts::of(steps, &["left-out"]) }
     }
 
     #[test]

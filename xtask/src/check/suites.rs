@@ -2,7 +2,8 @@
 
 use std::ops::AddAssign;
 
-use crate::step::{self, Failure, build_programs, cargo, output_of, program, root};
+use crate::programs::{self, linting_cargo};
+use crate::step::{self, Failure, output_of, program, root};
 
 /// End-to-end tests that are left out on PostgreSQL: parts of their names, and why.
 const EMBEDDED_ONLY: &[(&str, &str)] = &[
@@ -64,16 +65,16 @@ impl AddAssign for Counts {
     }
 }
 
-/// Everything that the tests and the steps after them run.
+/// Everything that the tests and the steps after them run. Lints are errors here.
 pub(super) fn build() -> Result<(), Failure> {
-    step::run(&mut cargo(&["test", "--workspace", "--no-run"]))?;
-    build_programs()
+    step::run(&mut linting_cargo(&["test", "--workspace", "--no-run"]))?;
+    programs::build()
 }
 
 pub(super) fn run() -> Result<(), Failure> {
     let mut is_any = false;
     // Without the documentation, which has no examples: that takes a start of its tool for every library.
-    let mut command = cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+    let mut command = linting_cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
     step::run_watching(&mut command, |line| is_any |= Counts::of(line).passed > 0)?;
     if is_any { Ok(()) } else { Err(Failure::refuted("no test was run")) }
 }
@@ -98,7 +99,8 @@ pub(super) fn run_on_postgres() -> Result<(), Failure> {
 
 /// The program with the end-to-end tests. Cargo tells where it is in one line of JSON for each program it built.
 fn end_to_end_tests() -> Result<String, Failure> {
-    let built = output_of(&mut cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]))?;
+    let built =
+        output_of(&mut linting_cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]))?;
     let manifest = format!("\"manifest_path\":\"{}\"", root().join("crates/pilot/Cargo.toml").display());
     let line = built.lines().find(|line| line.contains(&manifest) && line.contains("\"name\":\"all\""));
     let path = line.and_then(|line| line.split("\"executable\":\"").nth(1)?.split('"').next());

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use crate::step::{Failure, cannot_start};
+use crate::step::{Failure, cannot_start, target_dir};
 
 /// A shell in a process group of its own, which Ctrl-C does not reach. It waits for a line; if this process ends
 /// without one, however that happens, the shell takes everything down.
@@ -14,7 +14,8 @@ pub(crate) struct Guard {
 
 impl Guard {
     pub(crate) fn watch() -> Result<Guard, Failure> {
-        let this = std::env::current_exe().map_err(|error| cannot_start("xtask", &error))?;
+        // Not the file that runs: a build may have put another one in its place.
+        let this = target_dir().join("debug/xtask");
         let mut command = Command::new("sh");
         command.args(["-c", "read -r line || exec \"$0\" ha down"]).arg(this).process_group(0).stdin(Stdio::piped());
         let shell = command.spawn().map_err(|error| cannot_start("sh", &error))?;
