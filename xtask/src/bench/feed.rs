@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use super::load::Server;
 use super::moves::{self, Installation};
+use super::quiet;
 use super::readers::{self, figure};
 use super::report::{Section, Table, Target};
 use super::rounds::Rounds;
@@ -103,9 +104,11 @@ impl Measured {
 
 impl Writes {
     fn add(&mut self, server: &Server, audience: &mut Audience, how: &str, count: u32) -> Result<(), Failure> {
-        let before = server.cpu_seconds()?;
-        let report = audience.ask(&format!("{how} {count}"))?;
-        let cpu = server.cpu_seconds()? - before;
+        let (report, cpu) = quiet::undisturbed(|| {
+            let before = server.cpu_seconds()?;
+            let report = audience.ask(&format!("{how} {count}"))?;
+            Ok((report, server.cpu_seconds()? - before))
+        })?;
         self.cpu_micros.add(cpu * 1e6 / f64::from(count));
         self.p50_millis.add(figure(&report, "p50_micros ")? / 1e3);
         self.p99_millis.add(figure(&report, "p99_micros ")? / 1e3);

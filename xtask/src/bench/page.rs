@@ -16,7 +16,8 @@ median. A missed target is shown as missed.";
 
 const CONDITIONS: &str = "\
 The load is the kernel's average over 1, 5 and 15 minutes. Others are processes that the benchmark did not start, and \
-the kernel's own work; like the time stolen by other virtual machines, they are shares of all processors.";
+the kernel's own work; like the time stolen by other virtual machines, they are shares of all processors. A round \
+during which more than 2 % were stolen is measured again, up to three times, and the least disturbed one counts.";
 
 /// A benchmark that was run. Without a section it could not be measured.
 pub(super) struct Measured {

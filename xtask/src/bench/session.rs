@@ -10,6 +10,7 @@ use super::length::round_seconds;
 use super::load::{self, Figures, Server};
 use super::moves::Directory;
 use super::page::number;
+use super::quiet;
 use super::report::{Drawing, Plot, Section, Table, Target};
 use super::rounds::Rounds;
 use crate::step::{Failure, output_of, target_dir};
@@ -91,7 +92,7 @@ fn run_rounds(servers: &[(&'static str, Server)], header: &str) -> Result<Vec<Me
     let mut all: Vec<Measured> = servers.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for round in 1..=ROUNDS {
         for ((name, server), (_, rounds)) in servers.iter().zip(&mut all) {
-            let figures = server.measure("/v1/session", header, round_seconds())?;
+            let figures = quiet::undisturbed(|| server.measure("/v1/session", header, round_seconds()))?;
             print_row(name, round, &figures);
             rounds.push(figures);
         }

@@ -6,6 +6,7 @@ use std::fs;
 use super::length::round_seconds;
 use super::load::Server;
 use super::moves::{self, ITEMS, Installation};
+use super::quiet;
 use super::report::{Drawing, Figure, Plot, Section, Table, Target};
 use super::rounds::Rounds;
 use crate::step::{Failure, Stopwatch, output_of};
@@ -53,21 +54,37 @@ impl Measured {
         }
     }
 
-    /// On a new ledger, and then again on the same one.
     fn round(&mut self) -> Result<(), Failure> {
-        let installation = Installation::make("start")?;
-        add_credentials(&installation, self.credentials)?;
-        let (first, millis) = timed(&installation)?;
-        self.first_millis.add(millis);
-        first.stop()?;
-        let (server, millis) = timed(&installation)?;
-        self.second_millis.add(millis);
+        let Started { installation, server, millis: [first, second] } =
+            quiet::undisturbed(|| Started::twice(self.credentials))?;
+        self.first_millis.add(first);
+        self.second_millis.add(second);
         self.resident_mib.add(server.resident_mib()?);
         self.proportional_mib.add(proportional_mib(&server)?);
         let items = installation.prepare(&server, ITEMS)?;
         installation.measure(&server, &items, round_seconds())?;
         self.loaded_mib.add(server.resident_mib()?);
         Ok(())
+    }
+}
+
+/// A service that was started twice.
+struct Started {
+    // Dropped in this order: the service ends before its directory is removed.
+    server: Server,
+    installation: Installation,
+    millis: [f64; 2],
+}
+
+impl Started {
+    /// On a new ledger, and then again on the same one.
+    fn twice(credentials: u32) -> Result<Started, Failure> {
+        let installation = Installation::make("start")?;
+        add_credentials(&installation, credentials)?;
+        let (server, first) = timed(&installation)?;
+        server.stop()?;
+        let (server, second) = timed(&installation)?;
+        Ok(Started { server, installation, millis: [first, second] })
     }
 }
 

@@ -84,7 +84,8 @@ fn about(versions: &Versions, log_nanos: f64, memory: f64) -> String {
     format!(
         "{CLIENTS} callers approve items and take approvals back over HTTP, each waiting until its transition is on disk; \
          {ITEMS} items, rounds of {} seconds, everything in turns. All share the machine's cores with the load generator. \
-         CPU counts all processes of a server. The service used {memory:.0} MiB of memory.\n\n\
+         CPU counts all processes of a server. The service used {memory:.0} MiB of memory, and has a third \
+         credential that nobody uses, for whose token it searches every request.\n\n\
          The limit is plain SQLite writing the same rows without rules, tree or HTTP \
          (`crates/pilot-store/examples/raw_commit.rs`): with everything that has queued up in one commit, and with one \
          commit for each.\n\n\

@@ -2,6 +2,7 @@
 
 use super::moves::{Moves, Round, print_heading};
 use super::page::number;
+use super::quiet;
 use super::report::Table;
 use super::rounds::Rounds;
 use crate::step::Failure;
@@ -18,7 +19,7 @@ impl Turns {
         let mut all: Vec<_> = kinds.iter().map(|(name, _)| (*name, Vec::new())).collect();
         for round in 1..=ROUNDS {
             for ((name, measure), (_, rounds)) in kinds.iter().zip(&mut all) {
-                let moves = measure()?;
+                let moves = quiet::undisturbed(measure)?;
                 moves.print(name, &round.to_string());
                 rounds.push(moves);
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::super::length::round_seconds;
 use super::super::load::Server;
 use super::super::moves::{self, ITEMS, Installation, WARM_UP_SECONDS};
+use super::super::quiet;
 use super::super::readers::{self, Readers};
 use super::super::rounds::Rounds;
 use crate::step::{Failure, Stopwatch, output_of, program, target_dir};
@@ -137,14 +138,17 @@ impl Grown {
     }
 
     pub(super) fn measure_writes(&mut self) -> Result<(), Failure> {
-        self.writes.add(self.installation.measure(self.server()?, &self.moved, round_seconds())?.per_second);
+        let server = self.server()?;
+        let moves = quiet::undisturbed(|| self.installation.measure(server, &self.moved, round_seconds()))?;
+        self.writes.add(moves.per_second);
         Ok(())
     }
 
     /// By its number in `READS`.
     pub(super) fn measure_reads(&mut self, number: usize) -> Result<(), Failure> {
         let Some(read) = READS.get(number) else { return Ok(()) };
-        let answers = self.readers()?.ask(1, read.count, &(read.paths)(self))?;
+        let (readers, paths) = (self.readers()?, (read.paths)(self));
+        let answers = quiet::undisturbed(|| readers.ask(1, read.count, &paths))?;
         if let Some(taken) = self.reads.get_mut(number) {
             taken.p50_micros.add(answers.p50_micros);
             taken.cpu_micros.add(answers.cpu_micros);

@@ -11,6 +11,7 @@ use super::super::length::round_seconds;
 use super::super::load;
 use super::super::moves::{self, CLIENTS, ITEMS, Installation, Moves, WARM_UP_SECONDS};
 use super::super::page::number;
+use super::super::quiet;
 use super::super::report::{Drawing, Figure, Plot, Section, Table, Target};
 use super::super::turns::Turns;
 use super::database::{self, Server};
@@ -138,7 +139,7 @@ fn measure_slow_commits(database: &Server, one: &Ledger, two: &Ledger) -> Result
     for milliseconds in COMMIT_MILLISECONDS {
         database.delay_commits(milliseconds)?;
         for ((ledger, clients, items), (name, curve)) in kinds.iter().zip(&mut curves) {
-            let moves = ledger.measure_with(clients, items, round_seconds())?;
+            let moves = quiet::undisturbed(|| ledger.measure_with(clients, items, round_seconds()))?;
             println!("{name}, {milliseconds} ms more for each commit: {:.0} moves/s", moves.per_second);
             curve.push((f64::from(milliseconds), moves.per_second));
         }
