@@ -293,6 +293,8 @@ pub const WEBHOOK_NAME_CHARS_MAX: usize = 40;
 /// How large one message may be, and how long its delivery may take as a whole.
 pub const WEBHOOK_BYTES_MAX: usize = 20_000;
 pub const WEBHOOK_DEADLINE: Duration = Duration::from_secs(15);
+/// How long a stop waits for the answer to a delivery or a notice under way, which would otherwise be sent again.
+pub const LAST_STEP_MAX: Duration = Duration::from_secs(3);
 /// An endpoint that has failed for this long is paused.
 pub const WEBHOOK_FAILING_MAX: Duration = Duration::from_hours(5 * 24);
 /// How much may be delivered again after a crash: the place in the ledger is saved at least this often.
@@ -368,6 +370,11 @@ pub const TABLE: &[(&str, &str, &str)] = &[
         "the others are counted",
     ),
     ("Delivery of a message to a chat or a person", "30 s; messages of five minutes go together", "it is tried again"),
+    (
+        "Message under way to an endpoint, a chat or a person when the service stops",
+        "3 s",
+        "it is given up, and sent again after the next start",
+    ),
     ("Failure of a webhook endpoint", "5 days", "it is paused until a security_admin resumes it"),
     (
         "Request body",

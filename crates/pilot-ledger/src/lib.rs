@@ -9,6 +9,7 @@ pub mod fenced;
 pub mod figures;
 pub mod following;
 pub mod ids;
+pub mod last_step;
 pub mod moves;
 mod persisted;
 pub mod proofs;

@@ -1,14 +1,17 @@
 //! All notices: each has a sender of its own, so that one that hangs delays no other.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pilot_core::actor::ActorId;
 use pilot_core::certain::Certain as _;
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::LAST_STEP_MAX;
 use pilot_core::role::Role;
 use pilot_core::time::Time;
 use pilot_evidence::merkle::Edge;
+use pilot_ledger::last_step::until_stopped;
 use pilot_ledger::webhooks::Sources;
 use pilot_setup::config::{Config, Notice, NoticeKind};
 use pilot_setup::error::{StartError, with_cause};
@@ -118,18 +121,21 @@ pub async fn run(
 
 async fn send(mut sender: Sender, mut stop: watch::Receiver<bool>) {
     let mut head = sender.sources.store.head();
+    let mut stopped = pin!(async move {
+        let _ = stop.wait_for(|is_stopping| *is_stopping).await;
+    });
     loop {
         head.mark_unchanged();
-        let round = async {
-            if !sender.round().await {
+        let Some(is_more) = until_stopped(sender.round(), stopped.as_mut(), LAST_STEP_MAX).await else { break };
+        let rest = async {
+            if !is_more {
                 grown(&mut head).await;
             }
         };
-        // A message that is on its way when the service stops may be sent again after the next start.
         tokio::select! {
             biased;
-            _ = stop.wait_for(|is_stopping| *is_stopping) => break,
-            () = round => {}
+            () = &mut stopped => break,
+            () = rest => {}
         }
     }
     sender.finish().await;

@@ -14,6 +14,7 @@ use pilot_core::item::ItemId;
 use pilot_core::leak::LeakGuard;
 use pilot_core::role::Role;
 use pilot_ledger::clock::{Clock, Elapsed, LedgerClock};
+use pilot_ledger::last_step::until_stopped;
 use pilot_ledger::moves;
 use pilot_ledger::webhooks::Sources;
 use pilot_ledger::witnesses::EffectGate;
@@ -25,6 +26,7 @@ use pilot_store::{Outcome, Store, Subject, Write};
 use pilot_wire::exposition::Exposition;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 use crate::address_book::AddressBook;
 use crate::message::{Message, Occasion, Why};
@@ -52,6 +54,8 @@ struct Inboxes {
     script: Mutex<VecDeque<Undelivered>>,
     got: Mutex<Vec<(Option<String>, Message)>>,
     tried: AtomicU64,
+    /// A message is being taken, which takes a moment.
+    is_taking: Notify,
 }
 
 impl Way for Inboxes {
@@ -61,7 +65,11 @@ impl Way for Inboxes {
         if fault.is_none() {
             self.got.lock().unwrap().push((to.map(str::to_owned), message.clone()));
         }
-        Box::pin(async move { fault.map_or(Ok(()), Err) })
+        self.is_taking.notify_one();
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            fault.map_or(Ok(()), Err)
+        })
     }
 }
 
@@ -485,6 +493,22 @@ async fn after_a_crash_nobody_is_left_out_and_nobody_is_told_twice() {
     let reminded = inboxes.told();
     assert_eq!(reminded.len(), 2, "what was due meanwhile is told: {reminded:?}");
     assert_eq!(reminded[0].1.len(), 2);
+}
+
+#[tokio::test]
+async fn a_stop_waits_until_a_message_under_way_is_taken_and_nobody_is_told_twice() {
+    let (team, inboxes) = (Team::new().await, Arc::new(Inboxes::default()));
+    let mut sender = team.sender("mail", "", &inboxes);
+    work(&mut sender).await;
+    team.submitted("first", "low").await;
+    team.pass(Duration::from_secs(2));
+    assert_eq!(until_stopped(sender.round(), inboxes.is_taking.notified(), MINUTE).await, None, "it was told to stop");
+    sender.finish().await;
+    assert_eq!(inboxes.told(), [told("ben@example.com", &["first: waits"])]);
+    let mut sender = team.sender("mail", "", &inboxes);
+    team.pass(HOUR);
+    work(&mut sender).await;
+    assert_eq!(inboxes.told(), []);
 }
 
 #[tokio::test]

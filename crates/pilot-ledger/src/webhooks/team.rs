@@ -1,8 +1,10 @@
 //! All endpoints: each has a sender of its own, so that one that hangs delays no other.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use pilot_core::leak::LeakGuard;
+use pilot_core::limits::LAST_STEP_MAX;
 use pilot_core::time::Time;
 use pilot_setup::config::{Config, Webhook, WebhookFrom};
 use pilot_setup::error::StartError;
@@ -17,6 +19,7 @@ use super::message::Origin;
 use super::place;
 use super::sender::{Next, ROUND, Sender, Sources};
 use super::tally::{self, Tally};
+use crate::last_step::until_stopped;
 
 /// The configured endpoints, with what each has done.
 pub struct Webhooks {
@@ -126,10 +129,14 @@ pub async fn run(webhooks: Arc<Webhooks>, sources: Sources, log_name: String, do
 
 async fn send(mut sender: Sender, store: Arc<dyn Store>, mut stop: watch::Receiver<bool>) {
     let mut head = store.head();
+    let mut stopped = pin!(async move {
+        let _ = stop.wait_for(|is_stopping| *is_stopping).await;
+    });
     loop {
         head.mark_unchanged();
-        let taken = async {
-            match sender.step().await {
+        let Some(next) = until_stopped(sender.step(), stopped.as_mut(), LAST_STEP_MAX).await else { break };
+        let rest = async {
+            match next {
                 Next::AtOnce => {}
                 Next::After(rest) => tokio::time::sleep(rest).await,
                 Next::Growth => until_growth(&mut head).await,
@@ -137,8 +144,8 @@ async fn send(mut sender: Sender, store: Arc<dyn Store>, mut stop: watch::Receiv
         };
         tokio::select! {
             biased;
-            _ = stop.wait_for(|is_stopping| *is_stopping) => break,
-            () = taken => {}
+            () = &mut stopped => break,
+            () = rest => {}
         }
     }
     sender.finish().await;

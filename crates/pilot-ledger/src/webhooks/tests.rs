@@ -33,6 +33,7 @@ use super::place::{self, ReplayError};
 use super::sender::{Deliver, Delivery, Next, Sender, Sources};
 use super::tally::{self, Tally};
 use crate::clock::{Clock, Elapsed, LedgerClock};
+use crate::last_step::until_stopped;
 use crate::moves;
 use crate::workflows::Workflows;
 
@@ -46,6 +47,8 @@ type Headers = Vec<(HeaderName, HeaderValue)>;
 struct Receiver {
     script: Mutex<VecDeque<Result<Receipt, OutgoingError>>>,
     got: Mutex<Vec<(Headers, Bytes)>>,
+    /// Says that a delivery has come, and answers a little later.
+    is_late: bool,
     /// From this delivery on, nothing is answered.
     hangs_from: Option<usize>,
     hangs: Notify,
@@ -60,7 +63,16 @@ impl Deliver for Receiver {
         }
         got.push((headers, body));
         let answer = self.script.lock().unwrap().pop_front();
-        Box::pin(async move { answer.unwrap_or(Ok(Receipt { status: 204, retry_after: None })) })
+        let is_late = self.is_late;
+        if is_late {
+            self.hangs.notify_one();
+        }
+        Box::pin(async move {
+            if is_late {
+                tokio::task::yield_now().await;
+            }
+            answer.unwrap_or(Ok(Receipt { status: 204, retry_after: None }))
+        })
     }
 }
 
@@ -386,6 +398,24 @@ async fn a_stop_in_the_middle_of_a_delivery_saves_the_place() {
     stop_at_a_delivery(&mut sender, &receiver).await;
     assert_eq!(receiver.indices(), (0..7).collect::<Vec<_>>());
     assert_eq!(stage.saved().await.next, 7);
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_the_answer_to_a_delivery_under_way_but_not_for_long() {
+    let stage = Stage::new().await;
+    stage.remark(3).await;
+    for (hangs_from, patience, saved) in [(None, MINUTE, 1), (Some(0), Duration::ZERO, 1)] {
+        let receiver = Arc::new(Receiver { is_late: true, hangs_from, ..Receiver::default() });
+        let (mut sender, _) = stage.sender("restricted = true", &receiver);
+        let at_the_delivery = receiver.hangs.notified();
+        assert_eq!(until_stopped(sender.step(), at_the_delivery, patience).await, None, "it was told to stop");
+        sender.finish().await;
+        assert_eq!(stage.saved().await.next, saved, "{hangs_from:?}");
+    }
+    let receiver = Arc::new(Receiver::default());
+    let (mut sender, _) = stage.sender("restricted = true", &receiver);
+    assert_eq!(until_stopped(sender.step(), std::future::pending(), MINUTE).await, Some(Next::AtOnce));
+    assert_eq!(receiver.indices(), [1], "what was answered is not delivered again");
 }
 
 #[tokio::test]

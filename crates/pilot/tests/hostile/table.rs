@@ -105,6 +105,7 @@ const NOT_OF_CALLERS: &[&str] = &[
     "Delivery of a message to a chat or a person",
     "Message to a webhook endpoint",
     "Delivery to a webhook endpoint",
+    "Message under way to an endpoint, a chat or a person when the service stops",
     "Failure of a webhook endpoint",
 ];
 
