@@ -23,6 +23,7 @@ import type {
   WorkflowSummary,
   paths,
 } from 'pilot-types'
+import { clock } from './clock.svelte'
 import { connection } from './connection.svelte'
 import { inWords, summaryInWords } from './definition'
 import { session, type Standing } from './session.svelte'
@@ -61,6 +62,7 @@ async function settled<T>(pending: Promise<Answer<T>>, endsSession = true): Prom
     connection.lost()
     throw new Unreachable()
   }
+  clock.hear(answer.response.headers.get('Date'))
   if (answer.response.ok) return answer.data as T
   if (answer.response.status === 401 && endsSession) session.refused()
   throw new Refused(asProblem(answer.error, answer.response))

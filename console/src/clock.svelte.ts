@@ -2,11 +2,28 @@
 import { preferences } from './preferences.svelte'
 import { locale, text } from './text'
 
+/** Less than this may be the way of an answer, and the seconds that its header leaves out. */
+const SAME_MS = 5_000
+
+/** The service's time: it decides when a lease ends or a window opens, so this machine's clock does not count. */
 class Clock {
+  #ahead = 0
   now = $state.raw(Date.now())
 
   start(): void {
-    setInterval(() => (this.now = Date.now()), 1_000)
+    setInterval(() => this.#tick(), 1_000)
+  }
+
+  /** What the service says the time is, in the `Date` of an answer. */
+  hear(date: string | null): void {
+    const ahead = Date.parse(date ?? '') - Date.now()
+    if (Number.isNaN(ahead) || Math.abs(ahead - this.#ahead) < SAME_MS) return
+    this.#ahead = Math.abs(ahead) < SAME_MS ? 0 : ahead
+    this.#tick()
+  }
+
+  #tick(): void {
+    this.now = Date.now() + this.#ahead
   }
 }
 

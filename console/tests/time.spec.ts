@@ -29,6 +29,10 @@ test('a heartbeat is one press, says how long the lease lasts, and can go by its
   await panel.getByRole('checkbox', { name: 'Send them automatically while this tab is open' }).check()
   await eli.clock.fastForward('12:00')
   await expect.poll(beats).toBe(2)
+  // This machine's clock is now twelve minutes ahead. The service's counts: the lease was renewed, and is whole again.
+  await expect(panel).toContainText(/1[45]:\d\d/)
+  await eli.clock.runFor(30_000)
+  expect(await beats()).toBe(2)
 })
 
 test('finding 25 and rounding: an item that is finished says nothing about its window being open, and 72 hours are 3 days', async ({ people, service }) => {
