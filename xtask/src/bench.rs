@@ -22,7 +22,6 @@ mod moves;
 mod options;
 mod page;
 mod plot;
-mod processor;
 mod quiet;
 mod readers;
 mod reads;

@@ -56,7 +56,8 @@ const STEPS: &[Step] = &[
     Step { name: PAGES, after: &["programs"], run: pages::run_all },
     Step { name: "manifests", after: &["tools"], run: manifests::check },
     Step { name: "observe", after: &["tools"], run: observe::check },
-    Step { name: "fuzzing", after: &["tools"], run: || fuzz::run(fuzz::TARGETS, FUZZ_SECONDS) },
+    // Compilers are kept busy by the programs before, and have room beside tests that wait for databases.
+    Step { name: "fuzzing", after: &["programs"], run: || fuzz::run(fuzz::TARGETS, FUZZ_SECONDS) },
 ];
 
 pub(crate) fn run(pages: Pages) -> Result<(), Failure> {

@@ -75,6 +75,8 @@ fn build() -> Result<PathBuf, Failure> {
     let host = host()?;
     let mut build = cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host]);
     build.arg("--target-dir").arg(root().join("fuzz/target")).env("RUSTFLAGS", COVERAGE.join(" "));
+    // The fuzzer itself: half the time to build, and it hardly runs slower.
+    build.env("CXXFLAGS", "-O1 -g0");
     run_timed("build", &mut build)?;
     Ok(root().join("fuzz/target").join(host).join("release"))
 }

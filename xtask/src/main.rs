@@ -29,6 +29,7 @@ mod observe;
 mod pages;
 mod places;
 mod postgres;
+mod processor;
 mod programs;
 mod proxies;
 mod readers;

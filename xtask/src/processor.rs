@@ -1,6 +1,7 @@
 //! Processor time, as the kernel counts it: of one process with all its children, and of the whole machine.
 
 use std::fs;
+use std::ops::Range;
 
 use crate::step::Failure;
 
@@ -8,7 +9,7 @@ use crate::step::Failure;
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Used so far by a process and everything it has started, user and system together.
-pub(super) fn seconds_of_tree(id: u32) -> Result<f64, Failure> {
+pub(crate) fn seconds_of_tree(id: u32) -> Result<f64, Failure> {
     let processes: Vec<Process> = all_processes();
     if processes.iter().all(|process| process.id != id) {
         return Err(Failure::environment(format!("process {id} has ended")));
@@ -17,8 +18,14 @@ pub(super) fn seconds_of_tree(id: u32) -> Result<f64, Failure> {
 }
 
 /// The same for this process.
-pub(super) fn own_seconds() -> f64 {
+pub(crate) fn own_seconds() -> f64 {
     seconds_of_tree(std::process::id()).unwrap_or(0.0)
+}
+
+/// Used by what this process has started and waited for.
+pub(crate) fn seconds_of_ended() -> f64 {
+    let own = fs::read_to_string("/proc/self/stat").ok().and_then(|text| Some(ticks(&text, 13..15)?.sum::<f64>()));
+    own.unwrap_or(0.0) / TICKS_PER_SECOND
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,11 +50,18 @@ fn is_process(name: &str) -> bool {
 
 /// `/proc/ID/stat`
 fn read_process(text: &str) -> Option<Process> {
-    // The program's name may contain anything, so fields are counted from its closing parenthesis.
-    let (before, after) = (text.split(' ').next()?, text.rsplit(") ").next()?);
-    let fields: Vec<&str> = after.split_whitespace().collect();
-    let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<f64>().ok()).sum();
-    Some(Process { id: before.parse().ok()?, parent: fields.get(1)?.parse().ok()?, ticks })
+    let parent = fields(text).nth(1)?.parse().ok()?;
+    Some(Process { id: text.split(' ').next()?.parse().ok()?, parent, ticks: ticks(text, 11..15)?.sum() })
+}
+
+fn ticks(text: &str, places: Range<usize>) -> Option<impl Iterator<Item = f64>> {
+    let found = fields(text).skip(places.start).take(places.len()).map(|field| field.parse().ok());
+    found.collect::<Option<Vec<f64>>>().filter(|found| found.len() == places.len()).map(Vec::into_iter)
+}
+
+/// The program's name may contain anything, so fields are counted from its closing parenthesis.
+fn fields(text: &str) -> impl Iterator<Item = &str> {
+    text.rsplit(") ").next().unwrap_or_default().split_whitespace()
 }
 
 fn ticks_of_tree(processes: &[Process], id: u32) -> f64 {
@@ -58,7 +72,7 @@ fn ticks_of_tree(processes: &[Process], id: u32) -> f64 {
 
 /// What all processors have done since the machine started, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub busy: f64,
     pub idle: f64,
     /// Given to other machines by the hypervisor.
@@ -66,12 +80,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn now() -> Machine {
+    pub(crate) fn now() -> Machine {
         fs::read_to_string("/proc/stat").ok().and_then(|text| Machine::read(&text)).unwrap_or_default()
     }
 
     /// `cpu  USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`, the first line of `/proc/stat`
-    pub(super) fn read(text: &str) -> Option<Machine> {
+    pub(crate) fn read(text: &str) -> Option<Machine> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<f64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
         let [user, nice, system, idle, waiting, hard, soft, stolen, ..] = ticks.as_slice() else { return None };
@@ -83,11 +97,11 @@ impl Machine {
         })
     }
 
-    pub(super) fn since(self, before: Machine) -> Machine {
+    pub(crate) fn since(self, before: Machine) -> Machine {
         Machine { busy: self.busy - before.busy, idle: self.idle - before.idle, stolen: self.stolen - before.stolen }
     }
 
-    pub(super) fn all(self) -> f64 {
+    pub(crate) fn all(self) -> f64 {
         self.busy + self.idle + self.stolen
     }
 }
@@ -107,6 +121,14 @@ mod tests {
         let ticks = [10, 13].map(|id| ticks_of_tree(&all, id).to_string());
         assert_eq!(ticks, ["1627", "36"]);
         assert_eq!(read_process("nonsense"), None);
+    }
+
+    #[test]
+    fn what_a_program_has_used_is_known_when_it_has_ended() {
+        let before = seconds_of_ended();
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", busy]).status().unwrap().success());
+        assert!(seconds_of_ended() > before);
     }
 
     #[test]

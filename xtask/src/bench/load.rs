@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::processor;
+use crate::processor;
 use crate::step::{Failure, cannot_start, output_of, program, quiet_output_of, shown};
 
 const SERVER_CORE: &str = "0";

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::length;
-use super::processor::{self, Machine};
+use crate::processor::{self, Machine};
 use crate::step::{Failure, Stopwatch};
 
 const LOOK: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::order::{self, State, Step};
 use super::process::{Output, Process};
+use crate::processor;
 use crate::step::{Failure, Stopwatch};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -58,7 +59,9 @@ impl Parts {
     fn end(&mut self) -> Result<Option<(usize, ExitStatus)>, Failure> {
         for (at, part) in self.all.iter_mut().enumerate() {
             let Some(process) = &mut part.process else { continue };
+            let before = processor::seconds_of_ended();
             let Some(status) = process.ended()? else { continue };
+            part.computed = processor::seconds_of_ended() - before;
             part.took = Some(self.watch.elapsed().saturating_sub(part.began));
             part.process = None;
             part.state = State::Done;
@@ -97,16 +100,19 @@ impl Parts {
         Failure::refuted(format!("check stopped at step {}: {reason}", part.heading.trim_start_matches(['=', ' '])))
     }
 
-    /// When each step began, and how long it took.
+    /// When each step began, how long it took, and for how long it computed.
     pub(super) fn print_times(&self) {
-        println!("\n{:<16}{:>10}{:>10}", "step", "from", "seconds");
+        let line = |name: &str, [began, took, computed]: [f64; 3]| {
+            println!("{name:<16}{began:>10.1}{took:>10.1}{computed:>14.1}");
+        };
+        println!("\n{:<16}{:>10}{:>10}{:>14}", "step", "from", "seconds", "CPU seconds");
         for part in &self.all {
             if let Some(took) = part.took {
-                let (began, took) = (part.began.as_secs_f64(), took.as_secs_f64());
-                println!("{:<16}{began:>10.1}{took:>10.1}", part.step.name);
+                line(part.step.name, [part.began.as_secs_f64(), took.as_secs_f64(), part.computed]);
             }
         }
-        println!("{:<16}{:>10.1}{:>10.1}", "all", 0.0, self.watch.elapsed().as_secs_f64());
+        let computed = self.all.iter().map(|part| part.computed).sum();
+        line("all", [0.0, self.watch.elapsed().as_secs_f64(), computed]);
     }
 }
 
@@ -119,6 +125,8 @@ struct Part {
     began: Duration,
     /// None if it has not ended.
     took: Option<Duration>,
+    /// CPU seconds.
+    computed: f64,
     has_heading: bool,
     is_shown: bool,
 }
@@ -128,7 +136,7 @@ impl Part {
         let state = if is_left_out { State::Done } else { State::Waiting };
         let output = Output::of(step.name);
         let (began, took, process) = (Duration::ZERO, None, None);
-        Part { step, heading, state, process, output, began, took, has_heading: false, is_shown: false }
+        Part { step, heading, state, process, output, began, took, computed: 0.0, has_heading: false, is_shown: false }
     }
 
     fn show(&mut self) {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::super::length;
 use super::super::moves::{CLIENTS, Directory, Moves};
-use super::super::{length, processor};
 use crate::postgres;
+use crate::processor;
 use crate::step::{Failure, cannot_start, output_of, program, quiet_output_of, root, run};
 
 /// Otherwise as PostgreSQL comes, with room for the connections of a few nodes and of pgbench.
