@@ -302,3 +302,14 @@ fn what_was_searched_before_hides_no_token_that_comes_later() {
         }
     }
 }
+
+#[test]
+fn a_token_may_be_one_of_our_digests_or_ids_with_what_stands_beside_it() {
+    let (id, hex) = ("01890a5d-ac96-774b-bcce-b302099a8057", "0123456789abcdef".repeat(4));
+    for token in [id, &format!("{id},"), &format!("({id}"), &hex, &format!("sha256:{hex}"), &format!("sha256:{hex})")] {
+        let guard = guard(&[token], &[]);
+        for text in [format!("see {token} there"), format!("({token})"), format!("\"{token}\",")] {
+            assert!(guard.find(text.as_bytes()).is_some(), "{token} in {text}");
+        }
+    }
+}

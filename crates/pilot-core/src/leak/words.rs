@@ -57,7 +57,7 @@ pub(super) fn stretches(run: &[u8], budget: &mut Budget) -> Option<impl Iterator
 }
 
 /// Always tries the whole run, the run without surrounding punctuation, and each word; joined words within the budget.
-/// Our own ids and digests are words with and without what surrounds them, so there is nothing to join.
+/// In one of our own ids and digests there is nothing to join: what is left has a letter beside it.
 pub(super) fn find_word(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]) -> bool) -> Option<Range<usize>> {
     let fits = |range: &Range<usize>| (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&range.len());
     let is_token = |range: &Range<usize>| run.get(range.clone()).is_some_and(&is_token);
@@ -68,7 +68,7 @@ pub(super) fn find_word(run: &[u8], budget: &mut Budget, is_token: impl Fn(&[u8]
     let mut words = both.chain(neighbours).filter(fits).inspect(|_| budget.words = budget.words.saturating_sub(1));
     let found = words.find(is_token);
     drop(words);
-    if found.is_some() || is_ours(run) {
+    if found.is_some() || (whole == trimmed && is_ours(run)) {
         return found;
     }
     joined(&marks).filter(is_other).take_while(|_| take(&mut budget.joins, 1)).find(is_token)
