@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::load::Server;
 use crate::step::{Failure, cannot_start, cargo, program, quiet_output_of, run_timed, shown, target_dir};
@@ -58,7 +59,10 @@ pub(super) struct Directory(pub PathBuf);
 
 impl Directory {
     pub(super) fn make(name: &str) -> Result<Directory, Failure> {
-        let path = target_dir().join(format!("bench-{name}-{}", std::process::id()));
+        // While a round is measured again, the files of the one before it are still there.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = target_dir().join(format!("bench-{name}-{}-{number}", std::process::id()));
         let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
         Ok(Directory(path))
@@ -268,6 +272,15 @@ pub(super) fn new_token(pilot: &Path, config: &Path, actor: &str, role: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_that_is_measured_again_has_a_directory_of_its_own() {
+        let [first, again] = ["twice", "twice"].map(|name| Directory::make(name).unwrap());
+        assert!(first.path() != again.path() && first.path().is_dir() && again.path().is_dir());
+        let paths = [first.path().to_owned(), again.path().to_owned()];
+        drop((first, again));
+        assert!(paths.iter().all(|path| !path.exists()), "and both are removed");
+    }
 
     #[test]
     fn the_figures_of_a_report_are_read() {
