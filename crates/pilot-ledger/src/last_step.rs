@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-/// One step of something that tells others. When it is time to stop, the step has a little longer: whoever is told may
-/// know already, and would be told again after the next start. `None` if it is time to stop.
+/// One step of sending. When it is time to stop, the step gets a little longer: the receiver may have the message
+/// already, and would get it again after the next start. `None` if it is time to stop.
 pub async fn until_stopped<T>(
     step: impl Future<Output = T>,
     stopped: impl Future<Output = ()>,
